@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Registration of the otf dialect, its attributes, and symbolic tensor types.
+
+#include "dialects/OTF/OTF.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace otf;
+
+#include "dialects/OTF/OTFDialect.cpp.inc"
+#include "dialects/OTF/OTFEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/OTF/OTFAttrs.cpp.inc"
+
+void OTFDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/OTF/OTFAttrs.cpp.inc"
+      >();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/OTF/OTFOps.cpp.inc"
+      >();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Attributes
+//===------------------------------------------------------------------------------------------===//
+
+LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                       function_ref<InFlightDiagnostic()> emitError) const {
+  size_t dynamic = llvm::count_if(shape, ShapedType::isDynamic);
+  if (getSizes().size() != dynamic)
+    return emitError() << "#otf.dims has " << getSizes().size() << " sizes for " << dynamic
+                       << " dynamic dimensions";
+  for (StringAttr text : getSizes()) {
+    std::optional<Size> size = Size::parse(text.getValue());
+    if (!size)
+      return emitError() << "#otf.dims: " << text << " is not a sum of products of symbols";
+    if (size->str() != text.getValue())
+      return emitError() << "#otf.dims: " << text << " is written \"" << size->str() << "\"";
+  }
+  return success();
+}
+
+LogicalResult EncodingAttr::verify(function_ref<InFlightDiagnostic()> emitError, EncodingKind kind,
+                                   int64_t group) {
+  bool plain = kind == EncodingKind::f32 || kind == EncodingKind::f16;
+  if (plain && group != 0)
+    return emitError() << "a plain encoding has no group, got " << group;
+  if (group < 0 || group % 32 != 0)
+    return emitError() << "group must be a multiple of 32, or 0 for a whole row, got " << group;
+  return success();
+}
+
+LogicalResult OutliersAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> columns) {
+  for (size_t i = 0; i != columns.size(); ++i)
+    if (columns[i] < 0 || (i != 0 && columns[i] <= columns[i - 1]))
+      return emitError() << "outlier columns must ascend from 0, got " << columns[i] << " at place "
+                         << i;
+  return success();
+}
+
+Attribute otf::BlobAttr::parse(AsmParser &parser, Type) {
+  int64_t file, offset, length;
+  Type type;
+  if (parser.parseLess() || parser.parseKeyword("file") || parser.parseEqual() ||
+      parser.parseInteger(file) || parser.parseComma() || parser.parseKeyword("offset") ||
+      parser.parseEqual() || parser.parseInteger(offset) || parser.parseComma() ||
+      parser.parseKeyword("length") || parser.parseEqual() || parser.parseInteger(length) ||
+      parser.parseComma() || parser.parseKeyword("type") || parser.parseEqual() ||
+      parser.parseType(type))
+    return {};
+  bool transposed = succeeded(parser.parseOptionalComma());
+  if ((transposed && parser.parseKeyword("transposed")) || parser.parseGreater())
+    return {};
+  return otf::BlobAttr::get(parser.getContext(), file, offset, length, type, transposed);
+}
+
+void otf::BlobAttr::print(AsmPrinter &printer) const {
+  printer << "<file = " << getFile() << ", offset = " << getOffset() << ", length = " << getLength()
+          << ", type = " << getType();
+  if (getTransposed())
+    printer << ", transposed";
+  printer << ">";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Symbolic tensor types
+//===------------------------------------------------------------------------------------------===//
+
+SmallVector<Size> otf::sizesOf(RankedTensorType type) {
+  auto dims = dyn_cast_or_null<DimsAttr>(type.getEncoding());
+  SmallVector<Size> sizes;
+  size_t next = 0;
+  for (int64_t extent : type.getShape()) {
+    if (!ShapedType::isDynamic(extent))
+      sizes.push_back(extent);
+    else if (dims)
+      sizes.push_back(*Size::parse(dims.getSizes()[next++].getValue()));
+    else
+      sizes.push_back(Size::symbol("_"));
+  }
+  return sizes;
+}
+
+RankedTensorType otf::tensorType(Type elementType, ArrayRef<Size> sizes) {
+  MLIRContext *context = elementType.getContext();
+  SmallVector<int64_t> shape;
+  SmallVector<StringAttr> names;
+  for (const Size &size : sizes) {
+    std::optional<int64_t> constant = size.constant();
+    shape.push_back(constant.value_or(ShapedType::kDynamic));
+    if (!constant)
+      names.push_back(StringAttr::get(context, size.str()));
+  }
+  Attribute encoding = names.empty() ? Attribute() : DimsAttr::get(context, names);
+  return RankedTensorType::get(shape, elementType, encoding);
+}
+
+Size otf::elementCount(ArrayRef<Size> sizes) {
+  Size count = 1;
+  for (const Size &size : sizes)
+    count = count * size;
+  return count;
+}
+
+int64_t otf::recordBytes(int64_t columns, int64_t outliers) {
+  int64_t padded = llvm::alignTo(columns, 32);
+  return llvm::alignTo(padded + 8 * (padded / 32) + 4 * outliers, 64);
+}

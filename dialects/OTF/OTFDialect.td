@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The otf dialect: its name, attributes and types.
+
+#ifndef OTF_DIALECTS_OTF_OTFDIALECT_TD
+#define OTF_DIALECTS_OTF_OTFDIALECT_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/TensorEncoding.td"
+
+def OTF_Dialect : Dialect {
+  let name = "otf";
+  let cppNamespace = "::otf";
+  let summary = "Quantized inference on symbolic shapes";
+  let description = [{
+    Operators that have a kernel of their own, and the decisions taken about them. Everything that
+    is a function from an output index to a scalar is a `tensor.generate` instead; see
+    docs/Architecture.md for why.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = "void registerTypes();";
+}
+
+class OTF_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<OTF_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+class OTF_Type<string name, string typeMnemonic> : TypeDef<OTF_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Attributes
+//===------------------------------------------------------------------------------------------===//
+
+def OTF_DimsAttr : OTF_Attr<"Dims", "dims",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "The sizes of a tensor's dynamic dimensions, in order";
+  let description = [{
+    One string for each `?` of the tensor type, a polynomial over symbols in the canonical text of
+    `otf::Size`:
+
+    ```mlir
+    tensor<?x?x576xf32, #otf.dims<"batch_size", "past_sequence_length + sequence_length">>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"mlir::StringAttr">:$sizes);
+  let assemblyFormat = "`<` $sizes `>`";
+}
+
+def OTF_EncodingKind : I32EnumAttr<"EncodingKind", "how a weight is coded", [
+    I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"f16", 1>, I32EnumAttrCase<"int8", 2>,
+    I32EnumAttrCase<"int4", 3>, I32EnumAttrCase<"codebook2", 4>]> {
+  let cppNamespace = "::otf";
+  let genSpecializedAttr = 0;
+}
+
+def OTF_EncodingAttr : OTF_Attr<"Encoding", "encoding"> {
+  let summary = "How a weight is coded: kind and columns that share a scale";
+  let description = [{
+    `#otf.encoding<int4, group = 32>`. `group` counts columns, a multiple of 32, or 0 for a whole
+    row; it is 0 for f32 and f16, which have no scales. lib/Encoding draws each kind to the bit.
+  }];
+  let parameters = (ins EnumParameter<OTF_EncodingKind>:$kind, DefaultValuedParameter<"int64_t", "0">:$group);
+  let assemblyFormat = "`<` $kind (`,` `group` `=` $group^)? `>`";
+  let genVerifyDecl = 1;
+}
+
+def OTF_OutliersAttr : OTF_Attr<"Outliers", "outliers"> {
+  let summary = "Columns of a weight that are kept in f16";
+  let description = [{
+    `#otf.outliers<[3, 17]>`: column indices, ascending, without repeats. The other columns close up
+    and are coded; `otf-choose-outliers` writes it.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"int64_t">:$columns);
+  let assemblyFormat = "`<` `[` (`]`) : ($columns^ `]`)? `>`";
+  let genVerifyDecl = 1;
+}
+
+def OTF_BlobAttr : OTF_Attr<"Blob", "blob"> {
+  let summary = "Bytes of a weight in a file";
+  let description = [{
+    `#otf.blob<file = 0, offset = 4096, length = 1327104, type = f16, transposed>`: `file` indexes the
+    module's `onnx.files`; offset and length are bytes; `type` is the element type in the file.
+    `transposed` says that the file holds K x N (ONNX MatMul, GPT-2's Conv1D) where the weight is N x K.
+  }];
+  let parameters = (ins "int64_t":$file, "int64_t":$offset, "int64_t":$length, "mlir::Type":$type,
+                        DefaultValuedParameter<"bool", "false">:$transposed);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def OTF_NormKind : I32EnumAttr<"NormKind", "a normalisation of rows", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"rms", 1>, I32EnumAttrCase<"layer", 2>]> {
+  let cppNamespace = "::otf";
+}
+
+def OTF_Activation : I32EnumAttr<"Activation", "the function of a gated unit", [
+    I32EnumAttrCase<"silu", 0>, I32EnumAttrCase<"gelu", 1>, I32EnumAttrCase<"gelu_tanh", 2>,
+    I32EnumAttrCase<"relu", 3>]> {
+  let cppNamespace = "::otf";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Types
+//===------------------------------------------------------------------------------------------===//
+
+def OTF_MatrixType : OTF_Type<"Matrix", "matrix"> {
+  let summary = "A weight matrix, N outputs by K inputs, and how it is coded";
+  let description = [{
+    `!otf.matrix<1536x576, #otf.encoding<int4, group = 32>, outliers = 6>`. In memory it is the blob
+    of tiles that docs/Architecture.md describes. `outliers` counts f16 columns.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "EncodingAttr":$encoding,
+                        DefaultValuedParameter<"int64_t", "0">:$outliers);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def OTF_StateType : OTF_Type<"State", "state"> {
+  let summary = "A key or value cache owned by a session";
+  let description = [{
+    `!otf.state<3x64xf32>`: [batch, heads, length, width] with heads 3 and width 64; batch and length are
+    the session's. It grows along length by what a step appends.
+  }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$width, "mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+}
+
+#endif // OTF_DIALECTS_OTF_OTFDIALECT_TD

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operators of the otf dialect. Shapes in descriptions: M rows of activations (all leading dimensions of a
+// tensor taken together), K inputs, N outputs, B batch, S new positions, T positions in the cache after the step, H heads, D head width.
+
+#ifndef OTF_DIALECTS_OTF_OTFOPS_TD
+#define OTF_DIALECTS_OTF_OTFOPS_TD
+
+include "dialects/OTF/OTFDialect.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class OTF_Op<string opMnemonic, list<Trait> traits = []> : Op<OTF_Dialect, opMnemonic, traits>;
+
+def OTF_F32Tensor : TensorOf<[F32]>;
+
+//===------------------------------------------------------------------------------------------===//
+// Module level
+//===------------------------------------------------------------------------------------------===//
+
+def OTF_WeightOp : OTF_Op<"weight", [Symbol]> {
+  let summary = "names a weight: where its bytes are and what happens to them";
+  let description = [{
+    The weight's logical type is `type`: N x K for a matrix that a linear multiplies by, any shape else.
+    Bytes stay in the file; folds and encoding are applied while the plan is written, one block of rows
+    at a time.
+
+    1. `scale`, if present, names a weight of K elements: column k is multiplied by its element k (a norm's
+       gain, folded by `otf-fold-norms`).
+    2. `encoding` and `outliers` are decisions; rewriting passes read them. They need a matrix.
+    3. `vocabulary` marks an embedding table or head, which is counted apart in bits per weight.
+
+    ```mlir
+    otf.weight @q : tensor<576x576xf32> = #otf.blob<file = 0, offset = 0, length = 1327104, type = f32, transposed>
+        {encoding = #otf.encoding<int4, group = 32>}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OTF_BlobAttr:$blob,
+                       OptionalAttr<FlatSymbolRefAttr>:$scale, OptionalAttr<OTF_EncodingAttr>:$encoding,
+                       OptionalAttr<OTF_OutliersAttr>:$outliers, UnitAttr:$vocabulary);
+  let assemblyFormat = "$sym_name `:` $type `=` $blob attr-dict";
+  let hasVerifier = 1;
+}
+
+def OTF_CacheOp : OTF_Op<"cache", [Symbol]> {
+  let summary = "declares a cache that a session keeps between steps";
+  let description = [{
+    `input` and `output` are the model's names for it before and after a step.
+
+    ```mlir
+    otf.cache @key0 : !otf.state<3x64xf32> {input = "past_key_values.0.key", output = "present.0.key"}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<OTF_StateType>:$type, StrAttr:$input, StrAttr:$output);
+  let assemblyFormat = "$sym_name `:` $type attr-dict";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Values
+//===------------------------------------------------------------------------------------------===//
+
+def OTF_UseOp : OTF_Op<"use", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a weight as a value";
+  let description = [{
+    As a tensor of the weight's type, or as a matrix that a linear or an embedding reads.
+
+    1. A tensor has the weight's shape and element type.
+    2. A matrix has the weight's shape, and its encoding and outlier count where those are decided.
+
+    ```mlir
+    %w = otf.use @q : !otf.matrix<576x576, #otf.encoding<f32>>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$weight);
+  let results = (outs AnyTypeOf<[AnyRankedTensor, OTF_MatrixType]>:$result);
+  let assemblyFormat = "$weight attr-dict `:` type($result)";
+}
+
+def OTF_StateOp : OTF_Op<"state", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a cache as it is before the step";
+  let description = [{
+    ```mlir
+    %past = otf.state @key0 : !otf.state<3x64xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$cache);
+  let results = (outs OTF_StateType:$result);
+  let assemblyFormat = "$cache attr-dict `:` type($result)";
+}
+
+def OTF_SizeOp : OTF_Op<"size", [Pure]> {
+  let summary = "the value of a symbolic size";
+  let description = [{
+    ```mlir
+    %0 = otf.size "past_sequence_length + sequence_length"
+    ```
+  }];
+  let arguments = (ins StrAttr:$size);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$size attr-dict";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "const ::otf::Size &":$size)>];
+}
+
+def OTF_ReshapeOp : OTF_Op<"reshape", [Pure]> {
+  let summary = "the same elements in the same row-major order under another shape";
+  let description = [{
+    Never a copy. 1. Both shapes have equally many elements, as polynomials.
+
+    ```mlir
+    %1 = otf.reshape %0 : tensor<?x?x576xf32, #otf.dims<"b", "s">> -> tensor<?x?x9x64xf32, #otf.dims<"b", "s">>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Operators
+//===------------------------------------------------------------------------------------------===//
+
+def OTF_LinearOp : OTF_Op<"linear", [Pure, SingleBlock]> {
+  let summary = "y = x Wᵀ + bias, then an epilogue for each element";
+  let description = [{
+    x is [..., K] of f32 or [..., R] of i8 where R is the record size of `otf.prologue`; W is N x K; the result is [..., N].
+
+    1. x and the result agree in all dimensions but the last.
+    2. The last dimension of x is K (or the record of W's encoding), that of the result N.
+    3. bias, if present, has N elements.
+    4. An epilogue gets the f32 sum and the result's indices, and yields an element of the result.
+       It may read any tensor at any index.
+
+    ```mlir
+    %y = otf.linear %x, %w bias %b : (tensor<?x576xf32, #otf.dims<"s">>, !otf.matrix<48x576, #otf.encoding<f32>>, tensor<48xf32>)
+        -> tensor<?x48xf32, #otf.dims<"s">>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, OTF_MatrixType:$weight, Optional<OTF_F32Tensor>:$bias);
+  let results = (outs AnyRankedTensor:$result);
+  let regions = (region AnyRegion:$epilogue);
+  let assemblyFormat = [{
+    $input `,` $weight (`bias` $bias^)? attr-dict `:` functional-type(operands, results) (`epilogue` $epilogue^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def OTF_EmbeddingOp : OTF_Op<"embedding", [Pure]> {
+  let summary = "rows of a table";
+  let description = [{
+    result[..., :] = W[ids[...], :]. Negative ids count from the end. 1. The result is ids' shape with K appended.
+
+    ```mlir
+    %x = otf.embedding %ids, %table : (tensor<?x?xi64, #otf.dims<"b", "s">>, !otf.matrix<49152x576, #otf.encoding<f32>>)
+        -> tensor<?x?x576xf32, #otf.dims<"b", "s">>
+    ```
+  }];
+  let arguments = (ins TensorOf<[I64, I32]>:$ids, OTF_MatrixType:$table);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$ids `,` $table attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def OTF_NormOp : OTF_Op<"norm", [Pure, AttrSizedOperandSegments]> {
+  let summary = "root-mean-square or layer normalisation of each row";
+  let description = [{
+    rms: x / sqrt(mean(x²) + epsilon); layer: (x − mean) / sqrt(var + epsilon) with the population variance. Then times `scale` and plus
+    `bias`, each of K elements, if present.
+
+    ```mlir
+    %y = otf.norm rms %x scale %g {epsilon = 1.0e-5 : f32} : (tensor<?x576xf32, #otf.dims<"s">>, tensor<576xf32>) -> tensor<?x576xf32, #otf.dims<"s">>
+    ```
+  }];
+  let arguments = (ins OTF_NormKind:$kind, OTF_F32Tensor:$input, Optional<OTF_F32Tensor>:$scale, Optional<OTF_F32Tensor>:$bias,
+                       F32Attr:$epsilon);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$kind $input (`scale` $scale^)? (`bias` $bias^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def OTF_PrologueOp : OTF_Op<"prologue", [Pure, AttrSizedOperandSegments]> {
+  let summary = "what a contraction reads: rows normalised, reordered and quantized once for all its consumers";
+  let description = [{
+    Turns x [..., K] into records [..., R] of bytes (docs/Architecture.md). `columns` gives the weight whose column index orders x; it is needed where
+    that weight has outliers. Norm operands are those of `otf.norm`.
+
+    1. R is the record size for K columns less `outliers`, rounded up to 64 bytes.
+
+    ```mlir
+    %r = otf.prologue rms %x {epsilon = 1.0e-5 : f32, outliers = 0 : i64} : (tensor<?x576xf32, #otf.dims<"s">>) -> tensor<?x768xi8, #otf.dims<"s">>
+    ```
+  }];
+  let arguments = (ins OTF_NormKind:$kind, OTF_F32Tensor:$input, Optional<OTF_F32Tensor>:$scale, Optional<OTF_F32Tensor>:$bias,
+                       Optional<OTF_MatrixType>:$columns, DefaultValuedAttr<F32Attr, "0.0f">:$epsilon);
+  let results = (outs TensorOf<[I8]>:$result);
+  let assemblyFormat = [{
+    $kind $input (`scale` $scale^)? (`bias` $bias^)? (`columns` $columns^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def OTF_RopeOp : OTF_Op<"rope", [Pure]> {
+  let summary = "rotary position embedding, halves rotated";
+  let description = [{
+    x is [B, H, S, D]; cos and sin are [B, S, R] with R ≤ D even. With h = R/2 the first R elements become
+    x[i]·cos[i] − x[i+h]·sin[i] for i < h, x[i]·cos[i] + x[i−h]·sin[i] else; the rest pass.
+    With `positions_first` x is [B, S, H, D].
+
+    ```mlir
+    %y = otf.rope %x, %cos, %sin : (tensor<?x9x?x64xf32, #otf.dims<"b", "s">>, tensor<?x?x64xf32, #otf.dims<"b", "s">>,
+        tensor<?x?x64xf32, #otf.dims<"b", "s">>) -> tensor<?x9x?x64xf32, #otf.dims<"b", "s">>
+    ```
+  }];
+  let arguments = (ins OTF_F32Tensor:$input, OTF_F32Tensor:$cos, OTF_F32Tensor:$sin, UnitAttr:$positions_first);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$input `,` $cos `,` $sin attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def OTF_AppendOp : OTF_Op<"append"> {
+  let summary = "adds new positions to a cache";
+  let description = [{
+    new is [B, H, S, D], or [B, S, H, D] with `positions_first`. The result is the cache after the step.
+
+    ```mlir
+    %k = otf.append %past, %new : (!otf.state<3x64xf32>, tensor<?x3x?x64xf32, #otf.dims<"b", "s">>) -> !otf.state<3x64xf32>
+    ```
+  }];
+  let arguments = (ins OTF_StateType:$past, OTF_F32Tensor:$update, UnitAttr:$positions_first);
+  let results = (outs OTF_StateType:$result);
+  let assemblyFormat = "$past `,` $update attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def OTF_AttentionOp : OTF_Op<"attention"> {
+  let summary = "softmax(scale · q kᵀ + mask) v, heads grouped";
+  let description = [{
+    q is [B, H, S, D]; key and value are caches or tensors of [B, Hkv, T, D], H a multiple of Hkv: query head h reads head h / (H / Hkv).
+    mask is [B or 1, 1 or H, S or 1, T]: i1 keeps where true, f32 is added. A query whose every key is masked gives 0.
+    `softcap` c > 0 replaces a score s by c·tanh(s/c) before the mask. With `positions_first` q and the result are [B, S, H, D].
+
+    ```mlir
+    %y = otf.attention %q, %k, %v mask %m {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"b", "s">>, !otf.state<3x64xf32>,
+        !otf.state<3x64xf32>, tensor<?x1x?x?xi1, #otf.dims<"b", "s", "p + s">>) -> tensor<?x9x?x64xf32, #otf.dims<"b", "s">>
+    ```
+  }];
+  let arguments = (ins OTF_F32Tensor:$query, AnyTypeOf<[OTF_StateType, OTF_F32Tensor]>:$key, AnyTypeOf<[OTF_StateType, OTF_F32Tensor]>:$value,
+                       Optional<TensorOf<[I1, F32]>>:$mask, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap, UnitAttr:$positions_first);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def OTF_GatedActivationOp : OTF_Op<"gated_activation", [Pure, AllTypesMatch<["gate", "up", "result"]>]> {
+  let summary = "f(gate) · up for each element";
+  let description = [{
+    ```mlir
+    %y = otf.gated_activation silu %gate, %up : tensor<?x1536xf32, #otf.dims<"s">>
+    ```
+  }];
+  let arguments = (ins OTF_Activation:$function, OTF_F32Tensor:$gate, OTF_F32Tensor:$up);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$function $gate `,` $up attr-dict `:` type($result)";
+}
+
+def OTF_YieldOp : OTF_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LinearOp"]>]> {
+  let summary = "the value of an epilogue";
+  let description = [{
+    ```mlir
+    otf.yield %sum : f32
+    ```
+  }];
+  let arguments = (ins AnyType:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+#endif // OTF_DIALECTS_OTF_OTFOPS_TD

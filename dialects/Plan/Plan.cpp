@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Registration and verifiers of the plan dialect.
+
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace otf::plan;
+
+#include "dialects/Plan/PlanDialect.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Plan/PlanTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Plan/PlanOps.cpp.inc"
+
+void PlanDialect::initialize() {
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Plan/PlanOps.cpp.inc"
+      >();
+}
+
+void PlanDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Plan/PlanTypes.cpp.inc"
+      >();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Kernels
+//===------------------------------------------------------------------------------------------===//
+
+void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
+  state.addAttribute(SymbolTable::getSymbolAttrName(), builder.getStringAttr(name));
+  state.addAttribute(getFunctionTypeAttrName(state.name), TypeAttr::get(type));
+  Region *body = state.addRegion();
+  Block &block = body->emplaceBlock();
+  for (Type input : type.getInputs())
+    block.addArgument(input, builder.getUnknownLoc());
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(inputs, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false, getFunctionTypeAttrName(result.name), buildType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
+                                           getFunctionTypeAttrName(), getArgAttrsAttrName(),
+                                           getResAttrsAttrName());
+}
+
+Operation *KernelOp::getRoot() {
+  auto result = cast<ReturnOp>(getBody().front().getTerminator());
+  return result.getOperands().empty() ? nullptr : result.getOperands().front().getDefiningOp();
+}
+
+static LogicalResult verifyKernelUse(Operation *op, SymbolTableCollection &symbols,
+                                     FlatSymbolRefAttr name, size_t inputs, size_t outputs) {
+  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(op, name);
+  if (!kernel)
+    return op->emitOpError() << "names no plan.kernel: " << name;
+  FunctionType type = kernel.getFunctionType();
+  if (type.getNumInputs() != inputs || type.getNumResults() != outputs)
+    return op->emitOpError() << name << " takes " << type.getNumInputs() << " and gives "
+                             << type.getNumResults() << ", got " << inputs << " and " << outputs;
+  return success();
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyKernelUse(*this, symbols, getKernelAttr(), getInputs().size(), getNumResults());
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyKernelUse(*this, symbols, getKernelAttr(), getInputs().size(), getOutputs().size());
+}
