@@ -238,6 +238,20 @@ def OTF_AppendOp : OTF_Op<"append"> {
   let hasVerifier = 1;
 }
 
+def OTF_ReadOp : OTF_Op<"read", [Pure]> {
+  let summary = "a cache's content as a tensor";
+  let description = [{
+    What a model reads of a cache outside attention. `otf-raise` leaves none: it exists so that such a reader can be named.
+
+    ```mlir
+    %t = otf.read %k : (!otf.state<3x64xf32>) -> tensor<?x3x?x64xf32, #otf.dims<"b", "past + s">>
+    ```
+  }];
+  let arguments = (ins OTF_StateType:$state);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$state attr-dict `:` functional-type(operands, results)";
+}
+
 def OTF_AttentionOp : OTF_Op<"attention"> {
   let summary = "softmax(scale · q kᵀ + mask) v, heads grouped";
   let description = [{

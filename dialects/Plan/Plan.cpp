@@ -64,6 +64,16 @@ void KernelOp::print(OpAsmPrinter &printer) {
                                            getResAttrsAttrName());
 }
 
+LogicalResult KernelOp::verify() {
+  Block &block = getBody().front();
+  auto end = block.empty() ? ReturnOp() : dyn_cast<ReturnOp>(block.back());
+  if (!end)
+    return emitOpError() << "must end in plan.return";
+  if (TypeRange(end.getOperandTypes()) != TypeRange(getResultTypes()))
+    return end.emitOpError() << "must give " << getResultTypes() << ", got " << end.getOperandTypes();
+  return success();
+}
+
 Operation *KernelOp::getRoot() {
   auto result = cast<ReturnOp>(getBody().front().getTerminator());
   return result.getOperands().empty() ? nullptr : result.getOperands().front().getDefiningOp();
@@ -86,5 +96,9 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyKernelUse(*this, symbols, getKernelAttr(), getInputs().size(), getOutputs().size());
+  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  // A kernel that appends returns a state, which is the memory of the cache that it reads.
+  size_t states = kernel ? llvm::count_if(kernel.getResultTypes(), llvm::IsaPred<StateType>) : 0;
+  return verifyKernelUse(*this, symbols, getKernelAttr(), getInputs().size(),
+                         getOutputs().size() + states);
 }

@@ -57,6 +57,7 @@ def Plan_KernelOp : Plan_Op<"kernel", [IsolatedFromAbove, FunctionOpInterface, S
                        OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
   let builders = [OpBuilder<(ins "mlir::StringRef":$name, "mlir::FunctionType":$type)>];
   let extraClassDeclaration = [{
     llvm::ArrayRef<mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }

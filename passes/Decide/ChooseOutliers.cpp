@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Columns of large weights stay in f16.
+//
+// Problem: a few columns carry much of a weight's energy, and coarse codes lose it.
+// Approach: rank columns by their L2 norm. Rows stream through one block, so memory does not grow with the weight; sums are f64 in
+// row order, so the choice does not depend on the block.
+
+#include "passes/Encodings.h"
+#include "passes/Passes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+
+namespace otf {
+#define GEN_PASS_DEF_CHOOSEOUTLIERS
+#include "passes/Passes.h.inc"
+} // namespace otf
+
+using namespace otf;
+
+namespace {
+
+constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a transposed file
+
+bool isCandidate(WeightOp weight) {
+  std::optional<EncodingAttr> encoding = weight.getEncoding();
+  return encoding && !isPlain(*encoding) && !weight.getVocabulary() && !weight.getOutliers();
+}
+
+/// The best `count` columns, ascending.
+SmallVector<int64_t> best(ArrayRef<double> scores, int64_t count) {
+  SmallVector<int64_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](int64_t a, int64_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+  order.truncate(count);
+  llvm::sort(order);
+  return order;
+}
+
+struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
+  using ChooseOutliersBase::ChooseOutliersBase;
+  ChooseOutliersPass() = default;
+  ChooseOutliersPass(ChooseOutliersOptions options, WeightReaderFactory open)
+      : ChooseOutliersBase(std::move(options)), open(std::move(open)) {}
+
+  llvm::Expected<SmallVector<double>> squares(WeightReader &reader, WeightOp weight) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
+    int64_t rows = shape[0], columns = shape[1];
+    SmallVector<double> sums(columns);
+    std::vector<float> block(std::min(rows, kBlockRows) * columns);
+    for (int64_t first = 0; first < rows; first += kBlockRows) {
+      int64_t count = std::min(kBlockRows, rows - first);
+      if (llvm::Error error = reader.readRows(weight, first, count, block.data()))
+        return std::move(error);
+      for (int64_t row = 0; row != count; ++row)
+        for (int64_t k = 0; k != columns; ++k) {
+          double value = block[row * columns + k];
+          sums[k] += value * value;
+        }
+    }
+    // NaN has no place in an order.
+    if (!llvm::all_of(sums, [](double sum) { return std::isfinite(sum); }))
+      return llvm::createStringError("a weight is NaN or infinite");
+    return sums;
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!(fraction >= 0.0 && fraction <= 1.0)) {
+      module.emitError() << getArgument() << ": fraction must be from 0 to 1, got " << fraction;
+      return signalPassFailure();
+    }
+    SmallVector<WeightOp> candidates(llvm::make_filter_range(module.getOps<WeightOp>(), isCandidate));
+    if (candidates.empty())
+      return;
+    if (!open) {
+      module.emitError() << getArgument() << ": no model is open to read weights from";
+      return signalPassFailure();
+    }
+    llvm::Expected<std::unique_ptr<WeightReader>> reader = open(module, model);
+    if (!reader) {
+      module.emitError() << getArgument() << ": " << llvm::toString(reader.takeError());
+      return signalPassFailure();
+    }
+    for (WeightOp weight : candidates) {
+      llvm::Expected<SmallVector<double>> scores = squares(**reader, weight);
+      if (!scores) {
+        weight.emitOpError() << "cannot be ranked: " << llvm::toString(scores.takeError());
+        return signalPassFailure();
+      }
+      auto count = int64_t(std::floor(fraction * double(scores->size()) + 0.5));
+      if (count == 0)
+        continue;
+      weight.setOutliersAttr(OutliersAttr::get(&getContext(), best(*scores, count)));
+      ++numWeights;
+      numColumns += count;
+    }
+  }
+
+  WeightReaderFactory open;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> otf::createChooseOutliers(ChooseOutliersOptions options, WeightReaderFactory open) {
+  return std::make_unique<ChooseOutliersPass>(std::move(options), std::move(open));
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls on values become launches on buffers.
+//
+// Problem: a plan names memory: what the caller gives, weights, caches, scratch.
+// Approach: calls are pure but for caches, each value is written once, and otf-outline has seen to it that each result has a
+// kernel that writes it; so every value gets its buffer when it is met and no copy is ever needed.
+
+#include "passes/Passes.h"
+
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace otf {
+#define GEN_PASS_DEF_BUFFERIZE
+#include "passes/Passes.h.inc"
+} // namespace otf
+
+using namespace otf;
+
+namespace {
+
+class Bufferizer {
+public:
+  Bufferizer(func::FuncOp function, SymbolTable &symbols) : function(function), symbols(symbols) {}
+
+  LogicalResult run();
+  unsigned allocs = 0;
+
+private:
+  LogicalResult outputs(OpBuilder &builder);
+  LogicalResult launch(plan::CallOp call);
+  plan::BufferType buffer(Type content) { return plan::BufferType::get(content.getContext(), content); }
+
+  func::FuncOp function;
+  SymbolTable &symbols;
+  DenseMap<Value, Value> buffers;
+  DenseMap<std::pair<Attribute, Type>, Value> named; // weights and caches
+};
+
+/// Outputs, and through reshapes the values that are written into them.
+LogicalResult Bufferizer::outputs(OpBuilder &builder) {
+  for (OpOperand &result : function.front().getTerminator()->getOpOperands()) {
+    unsigned number = result.getOperandNumber();
+    auto name = function.getResultAttrOfType<StringAttr>(number, "otf.name");
+    if (!name)
+      return function.emitError() << "result #" << number << " has no otf.name";
+    Value source = result.get();
+    while (auto reshape = source.getDefiningOp<ReshapeOp>())
+      source = reshape.getSource();
+    if (!source.getDefiningOp<plan::CallOp>() || buffers.contains(source))
+      return function.emitError() << "no kernel writes result #" << number
+                                  << " alone; run otf-outline first";
+    Value output = plan::OutputOp::create(builder, source.getLoc(), buffer(result.get().getType()), name);
+    if (source.getType() != result.get().getType())
+      output = plan::ViewOp::create(builder, source.getLoc(), buffer(source.getType()), output);
+    buffers[source] = output;
+  }
+  return success();
+}
+
+LogicalResult Bufferizer::launch(plan::CallOp call) {
+  auto kernel = symbols.lookup<plan::KernelOp>(call.getKernel());
+  OpBuilder builder(call);
+  SmallVector<Value> inputs, outs;
+  for (Value input : call.getInputs()) {
+    inputs.push_back(buffers.lookup(input));
+    if (!inputs.back())
+      return call.emitOpError() << "reads a value that has no memory: " << input.getType();
+  }
+  auto kernelResults = kernel.getBody().front().getTerminator()->getOperands();
+  if (kernelResults.size() != call.getNumResults())
+    return kernel.emitOpError() << "returns " << kernelResults.size() << " values, and a call expects "
+                                << call.getNumResults();
+  for (auto [result, inKernel] : llvm::zip_equal(call.getResults(), kernelResults)) {
+    if (isa<StateType>(result.getType())) {
+      // An append writes the cache that it reads.
+      auto append = inKernel.getDefiningOp<AppendOp>();
+      auto past = append ? dyn_cast<BlockArgument>(append.getPast()) : BlockArgument();
+      if (!past || past.getOwner() != &kernel.getBody().front())
+        return kernel.emitOpError() << "returns a state that is not the append to one of its arguments";
+      buffers[result] = inputs[past.getArgNumber()];
+      continue;
+    }
+    Value &memory = buffers[result];
+    if (!memory) {
+      memory = plan::AllocOp::create(builder, call.getLoc(), buffer(result.getType()), IntegerAttr());
+      ++allocs;
+    }
+    outs.push_back(memory);
+  }
+  plan::LaunchOp::create(builder, call.getLoc(), call.getKernelAttr(), inputs, outs, call.getSizesAttr(),
+                         StringAttr(), IntegerAttr());
+  return success();
+}
+
+LogicalResult Bufferizer::run() {
+  if (!llvm::hasSingleElement(function.getBody()))
+    return function.emitError() << "must have one block, got " << function.getBody().getBlocks().size();
+  Block &block = function.front();
+  OpBuilder builder = OpBuilder::atBlockBegin(&block);
+  for (BlockArgument argument : block.getArguments()) {
+    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "otf.name");
+    if (!name)
+      return function.emitError() << "argument #" << argument.getArgNumber() << " has no otf.name";
+    buffers[argument] = plan::InputOp::create(builder, argument.getLoc(), buffer(argument.getType()), name);
+  }
+  if (failed(outputs(builder)))
+    return failure();
+
+  SmallVector<Operation *> replaced;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    builder.setInsertionPoint(&op);
+    if (auto use = dyn_cast<UseOp>(op)) {
+      Value &memory = named[{use.getWeightAttr(), use.getType()}];
+      if (!memory)
+        memory = plan::WeightOp::create(builder, op.getLoc(), buffer(use.getType()), use.getWeightAttr());
+      buffers[use] = memory;
+    } else if (auto state = dyn_cast<StateOp>(op)) {
+      Value &memory = named[{state.getCacheAttr(), state.getType()}];
+      if (!memory)
+        memory = plan::StateOp::create(builder, op.getLoc(), buffer(state.getType()), state.getCacheAttr());
+      buffers[state] = memory;
+    } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      if (!buffers.contains(reshape.getSource()))
+        return op.emitOpError() << "reads a value that has no memory";
+      buffers[reshape] = plan::ViewOp::create(builder, op.getLoc(), buffer(reshape.getType()),
+                                              buffers[reshape.getSource()]);
+    } else if (auto call = dyn_cast<plan::CallOp>(op)) {
+      if (failed(launch(call)))
+        return failure();
+    } else if (op.getName().getDialectNamespace() == "plan" || op.hasTrait<OpTrait::IsTerminator>()) {
+      continue;
+    } else {
+      return op.emitOpError() << "is no call and has no memory; run otf-outline first";
+    }
+    replaced.push_back(&op);
+  }
+
+  function.front().getTerminator()->setOperands({});
+  for (Operation *op : llvm::reverse(replaced))
+    op->erase();
+  if (failed(function.eraseArguments(llvm::BitVector(function.getNumArguments(), true))) ||
+      failed(function.eraseResults(llvm::BitVector(function.getNumResults(), true))))
+    return failure();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isa<plan::ViewOp>(op) && op.use_empty())
+      op.erase();
+  return success();
+}
+
+struct BufferizePass : otf::impl::BufferizeBase<BufferizePass> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      Bufferizer bufferizer(function, symbols);
+      if (failed(bufferizer.run()))
+        return signalPassFailure();
+      numAllocs += bufferizer.allocs;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Slots of the arena, work items and grains.
+//
+// Problem: intermediate tensors of thirty layers do not all need memory at once, and their sizes are polynomials.
+// Approach: first fit over lives in launch order. Sharing never costs memory, since a slot's size is the largest of its buffers' and
+// not their sum; so sizes only decide which free slot is taken.
+
+#include "passes/Passes.h"
+
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace otf {
+#define GEN_PASS_DEF_SCHEDULE
+#include "passes/Passes.h.inc"
+} // namespace otf
+
+using namespace otf;
+
+namespace {
+
+//===------------------------------------------------------------------------------------------===//
+// Slots
+//===------------------------------------------------------------------------------------------===//
+
+/// Bytes of a tensor; i1 is one byte an element.
+otf::Size bytesOf(RankedTensorType type) {
+  unsigned bits = type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
+  return elementCount(sizesOf(type)) * otf::Size((bits + 7) / 8);
+}
+
+/// Whether a is at least b for all sizes that are not negative.
+bool covers(const otf::Size &a, const otf::Size &b) {
+  otf::Size difference = a - b;
+  return llvm::all_of(difference.terms(), [](auto &term) { return term.second > 0; });
+}
+
+struct Life {
+  plan::AllocOp alloc;
+  otf::Size bytes;
+  int64_t first, last; // launches
+};
+
+struct Slot {
+  otf::Size bytes; // of its largest buffer, where the order is known; of the first otherwise
+  int64_t last;    // launch until which it is taken
+};
+
+plan::AllocOp allocOf(Value buffer) {
+  while (auto view = buffer.getDefiningOp<plan::ViewOp>())
+    buffer = view.getSource();
+  return buffer.getDefiningOp<plan::AllocOp>();
+}
+
+/// The lives of all buffers, by first launch.
+SmallVector<Life> livesIn(func::FuncOp function) {
+  llvm::MapVector<Operation *, std::pair<int64_t, int64_t>> spans;
+  int64_t number = 0;
+  function.walk([&](plan::LaunchOp launch) {
+    for (Value buffer : launch->getOperands())
+      if (plan::AllocOp alloc = allocOf(buffer)) {
+        auto [it, isNew] = spans.try_emplace(alloc, number, number);
+        it->second.second = number;
+      }
+    ++number;
+  });
+  SmallVector<Life> lives;
+  for (auto &[op, span] : spans) {
+    auto alloc = cast<plan::AllocOp>(op);
+    if (auto type = dyn_cast<RankedTensorType>(alloc.getType().getContent()))
+      lives.push_back({alloc, bytesOf(type), span.first, span.second});
+  }
+  return lives;
+}
+
+size_t chooseSlot(SmallVectorImpl<Slot> &slots, const Life &life) {
+  auto take = [&](auto fits) {
+    auto it = llvm::find_if(slots, [&](Slot &slot) { return slot.last < life.first && fits(slot); });
+    return size_t(it - slots.begin());
+  };
+  size_t chosen = take([&](Slot &slot) { return slot.bytes == life.bytes; });
+  if (chosen == slots.size())
+    chosen = take([&](Slot &slot) { return covers(slot.bytes, life.bytes); });
+  if (chosen == slots.size())
+    chosen = take([](Slot &) { return true; });
+  if (chosen == slots.size())
+    slots.push_back({life.bytes, life.last});
+  Slot &slot = slots[chosen];
+  slot.last = life.last;
+  if (covers(life.bytes, slot.bytes))
+    slot.bytes = life.bytes;
+  return chosen;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Work items
+//===------------------------------------------------------------------------------------------===//
+
+/// The product of a tensor's first `count` sizes.
+otf::Size leading(Type type, int64_t count) {
+  SmallVector<otf::Size> sizes = sizesOf(cast<RankedTensorType>(type));
+  return elementCount(ArrayRef(sizes).take_front(std::max<int64_t>(count, 0)));
+}
+
+/// The content of the buffer that a launch gives for `value`, an argument of the kernel; else the value's own type.
+Type contentOf(plan::LaunchOp launch, Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getArgNumber() >= launch.getInputs().size())
+    return value.getType();
+  return cast<plan::BufferType>(launch.getInputs()[argument.getArgNumber()].getType()).getContent();
+}
+
+FailureOr<otf::Size> extentOf(plan::LaunchOp launch, Operation *root) {
+  if (auto linear = dyn_cast<LinearOp>(root))
+    return otf::Size((linear.getWeight().getType().getRows() + 7) / 8);
+  Value counted; // of which the first three dimensions are the items
+  if (auto rope = dyn_cast<RopeOp>(root))
+    counted = rope.getInput();
+  else if (auto append = dyn_cast<AppendOp>(root))
+    counted = append.getUpdate();
+  else if (auto attention = dyn_cast<AttentionOp>(root))
+    counted = attention.getQuery();
+  Type type;
+  if (counted)
+    type = contentOf(launch, counted);
+  else if (!launch.getOutputs().empty())
+    type = cast<plan::BufferType>(launch.getOutputs().front().getType()).getContent();
+  auto tensor = dyn_cast_or_null<RankedTensorType>(type);
+  if (!tensor) {
+    launch.emitOpError() << "has no tensor to count work items by";
+    return failure();
+  }
+  return leading(tensor, counted ? std::min<int64_t>(3, tensor.getRank()) : tensor.getRank() - 1);
+}
+
+struct SchedulePass : otf::impl::ScheduleBase<SchedulePass> {
+  using ScheduleBase::ScheduleBase;
+
+  LogicalResult setExtent(plan::LaunchOp launch, SymbolTable &symbols) {
+    auto kernel = symbols.lookup<plan::KernelOp>(launch.getKernel());
+    Operation *root = kernel.getRoot();
+    if (!root)
+      return kernel.emitOpError() << "returns no operator's result";
+    FailureOr<otf::Size> extent = extentOf(launch, root);
+    if (failed(extent))
+      return failure();
+    Builder builder(&getContext());
+    std::optional<int64_t> tiles = extent->constant();
+    bool wide = isa<LinearOp>(root) && tiles && *tiles >= wideLinear;
+    launch.setExtentAttr(builder.getStringAttr(extent->str()));
+    launch.setGrainAttr(builder.getI64IntegerAttr(wide ? 2 : 1));
+    return success();
+  }
+
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    Builder builder(&getContext());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      bool valid = true;
+      function.walk([&](plan::LaunchOp launch) { valid &= succeeded(setExtent(launch, symbols)); });
+      if (!valid)
+        return signalPassFailure();
+      SmallVector<Slot> slots;
+      for (Life &life : livesIn(function)) {
+        life.alloc.setSlotAttr(builder.getI64IntegerAttr(chooseSlot(slots, life)));
+        ++numBuffers;
+      }
+      numSlots += slots.size();
+    }
+  }
+};
+
+} // namespace

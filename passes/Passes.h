@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Constructors and registration of the passes in Passes.td.
+#ifndef OTF_PASSES_PASSES_H
+#define OTF_PASSES_PASSES_H
+
+#include "passes/WeightReader.h"
+
+#include "mlir/Pass/Pass.h"
+
+namespace otf {
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+/// otf-choose-outliers that reads weights through what `open` gives; the other constructor makes one that refuses.
+std::unique_ptr<mlir::Pass> createChooseOutliers(ChooseOutliersOptions options, WeightReaderFactory open);
+
+/// Registers all passes and pipelines by name. `open` serves otf-choose-outliers.
+void registerOtfPasses(WeightReaderFactory open = {});
+
+} // namespace otf
+
+#endif // OTF_PASSES_PASSES_H

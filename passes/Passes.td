@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every pass after raising, in pipeline order. Decision passes write attributes, rewrite passes read them; so each
+// choice can be printed, written by hand and overridden. None of them needs another to have run unless it says so.
+
+#ifndef OTF_PASSES_PASSES_TD
+#define OTF_PASSES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class OtfPass<string argument> : Pass<argument, "mlir::ModuleOp">;
+
+//===------------------------------------------------------------------------------------------===//
+// Decide
+//===------------------------------------------------------------------------------------------===//
+
+def ChooseBits : OtfPass<"otf-choose-bits"> {
+  let summary = "gives every weight matrix an encoding";
+  let description = [{
+    Writes `encoding` on each weight that a linear or an embedding reads as a matrix, and marks vocabulary
+    tables: what an embedding reads, and what produces a result of the function with nothing but casts and
+    reshapes between. A weight that has an encoding keeps it, so a choice made by hand or by an earlier pass stands.
+
+    ```mlir
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...>
+    // otf-choose-bits=linear=int4
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...> {encoding = #otf.encoding<int4, group = 32>}
+    ```
+  }];
+  let options = [
+    Option<"linear", "linear", "std::string", "\"f32\"",
+           "encoding of weights that linears read: f32, f16, int8, int4 or codebook2">,
+    Option<"vocabulary", "vocabulary", "std::string", "\"f32\"",
+           "encoding of embedding tables and heads">,
+    Option<"group", "group", "int64_t", "32",
+           "columns that share a scale: a multiple of 32, or 0 for a whole row; plain encodings have none">,
+  ];
+  let statistics = [
+    Statistic<"numLinear", "linear-weights", "Linear weights given an encoding">,
+    Statistic<"numVocabulary", "vocabulary-weights", "Vocabulary tables given an encoding">,
+    Statistic<"numKept", "kept", "Weights whose encoding was decided before">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
+  let summary = "chooses the columns of each coded linear weight that stay in f16";
+  let description = [{
+    Scores a column by its L2 norm over all rows, read from the model's files a block of rows at a time, and keeps
+    the best floor(fraction · K + 0.5) columns; ties go to the lower index. Leaves alone plain encodings,
+    vocabulary tables, and weights that have outliers. Without calibration the score knows nothing of activations.
+
+    ```mlir
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<codebook2, group = 32>}
+    // otf-choose-outliers=fraction=0.03
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<codebook2, group = 32>, outliers = #otf.outliers<[3, 17]>}
+    ```
+  }];
+  let options = [
+    Option<"fraction", "fraction", "double", "0.035", "part of the columns to keep, from 0 to 1">,
+    Option<"model", "model", "std::string", "\"\"", "the model's file, whose folder holds the weights">,
+  ];
+  let statistics = [
+    Statistic<"numWeights", "weights", "Weights given outliers">,
+    Statistic<"numColumns", "columns", "Columns kept in f16">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Rewrite
+//===------------------------------------------------------------------------------------------===//
+
+def FoldNorms : OtfPass<"otf-fold-norms"> {
+  let summary = "moves a norm's gain into the weights that read it";
+  let description = [{
+    W (g · x) = (W · diag(g)) x. The fold is recorded as `scale` and applied while the plan is written. It happens when the
+    norm has no bias, every user of the norm is a linear, and every weight among them is read by such linears only and has
+    no scale yet.
+
+    ```mlir
+    %g = otf.use @g : tensor<32xf32>
+    %n = otf.norm rms %x scale %g {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>, tensor<32xf32>) -> tensor<4x32xf32>
+    // and `scale = @g` on the weights that read %n
+    %n = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>) -> tensor<4x32xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numFolded", "folded", "Norm gains folded">];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def Encode : OtfPass<"otf-encode"> {
+  let summary = "makes matrices and what contracts with them follow the decisions on weights";
+  let description = [{
+    A matrix takes its weight's encoding and outlier count. A linear whose matrix is coded reads records that
+    `otf.prologue` makes of its input; all linears that read one input share a prologue, unless they have outlier
+    columns, whose order is the weight's own. The bytes are encoded while the plan is written, so IR never holds them.
+
+    ```mlir
+    %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
+    %y = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    // becomes
+    %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<int4, group = 32>>
+    %r = otf.prologue none %x : (tensor<4x32xf32>) -> tensor<4x64xi8>
+    %y = otf.linear %r, %w : (tensor<4x64xi8>, !otf.matrix<8x32, #otf.encoding<int4, group = 32>>) -> tensor<4x8xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numMatrices", "matrices", "Matrices whose type changed">,
+    Statistic<"numPrologues", "prologues", "Prologues made">,
+    Statistic<"numShared", "shared", "Linears that share a prologue made for another">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Fuse
+//===------------------------------------------------------------------------------------------===//
+
+def FuseAttention : OtfPass<"otf-fuse-attention"> {
+  let summary = "lets rope, append and attention read and write positions first";
+  let description = [{
+    Projections give [B, S, H, D]; models transpose to [B, H, S, D] and back. The operators can index either way, so a
+    transposition that one reads moves behind it, and two in a row vanish:
+
+    ```mlir
+    %t = transpose %x                    // a tensor.generate that reads %x[b, s, h, d]
+    %y = otf.rope %t, %cos, %sin
+    // becomes
+    %r = otf.rope %x, %cos, %sin {positions_first}
+    %y = transpose %r
+    ```
+
+    An append gives no tensor, so its transposition ends there. Keys and values that are tensors, not caches, stay as they are.
+  }];
+  let statistics = [Statistic<"numAbsorbed", "absorbed", "Operators that now have positions first">];
+  let dependentDialects = ["::otf::OTFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def FusePrologue : OtfPass<"otf-fuse-prologue"> {
+  let summary = "normalises in the prologue";
+  let description = [{
+    A norm that only prologues read is computed by them:
+
+    ```mlir
+    %n = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>) -> tensor<4x32xf32>
+    %r = otf.prologue none %n : (tensor<4x32xf32>) -> tensor<4x64xi8>
+    // becomes
+    %r = otf.prologue rms %x {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>) -> tensor<4x64xi8>
+    ```
+
+    A norm with another reader (a residual after it, a plain linear) stays, since it must be in memory anyway.
+  }];
+  let statistics = [Statistic<"numFused", "fused", "Norms fused into prologues">];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def FuseElementwise : OtfPass<"otf-fuse-elementwise"> {
+  let summary = "substitutes tensor.generate bodies into the bodies that read them";
+  let description = [{
+    ```mlir
+    %a = tensor.generate { ^bb0(%i: index): %0 = tensor.extract %x[%i] ...; %1 = arith.negf %0 : f32; tensor.yield %1 : f32 }
+    %b = tensor.generate { ^bb0(%i: index): %0 = tensor.extract %a[%i] ...; %1 = math.exp %0 : f32; tensor.yield %1 : f32 }
+    // becomes
+    %b = tensor.generate { ^bb0(%i: index): %0 = tensor.extract %x[%i] ...; %1 = arith.negf %0; %2 = math.exp %1; tensor.yield %2 : f32 }
+    ```
+
+    1. A body that only moves data (index arithmetic, casts of indices, reads) of at most `max-ops` operations is substituted everywhere.
+    2. Any other body is substituted where its single read is; if that read is not at a permutation of the reader's own
+       index, or lies in a loop, the body must be short and cheap: at most `max-ops` operations, no loop, no transcendental function.
+       So nothing costly is computed twice.
+
+    `otf.gated_activation` becomes a tensor.generate first, and reads through reshapes that only add or drop ones
+    go to the reshape's source.
+  }];
+  let options = [Option<"maxOps", "max-ops", "unsigned", "16", "operations in a body that may be computed more than once">];
+  let statistics = [
+    Statistic<"numExpanded", "expanded", "Gated activations turned into bodies">,
+    Statistic<"numSubstituted", "substituted", "Reads replaced by the body that produced them">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect",
+                           "::otf::OTFDialect"];
+}
+
+def FuseEpilogue : OtfPass<"otf-fuse-epilogue"> {
+  let summary = "computes what follows a linear on its sums";
+  let description = [{
+    A tensor.generate that reads a linear's result at its own index becomes the linear's epilogue, when nothing else reads that
+    result and the body has no loop. It may read other tensors (residual, gate) anywhere. An epilogue that is there already is
+    continued. The sum with a vector of N elements becomes `bias`. Of two linears that a body reads, the later one takes it.
+
+    ```mlir
+    %y = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    %z = tensor.generate { ^bb0(%i: index, %j: index):
+      %0 = tensor.extract %y[%i, %j] : tensor<4x8xf32>
+      %1 = tensor.extract %residual[%i, %j] : tensor<4x8xf32>
+      %2 = arith.addf %0, %1 : f32
+      tensor.yield %2 : f32
+    } : tensor<4x8xf32>
+    // becomes
+    %z = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32> epilogue {
+    ^bb0(%sum: f32, %i: index, %j: index):
+      %1 = tensor.extract %residual[%i, %j] : tensor<4x8xf32>
+      %2 = arith.addf %sum, %1 : f32
+      otf.yield %2 : f32
+    }
+    ```
+
+    A reshape of a linear's result that keeps the last dimension moves to the input first, so it is not in the way.
+  }];
+  let statistics = [
+    Statistic<"numBiases", "biases", "Sums that became a bias">,
+    Statistic<"numEpilogues", "epilogues", "Bodies that became an epilogue or continued one">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Lower
+//===------------------------------------------------------------------------------------------===//
+
+def Outline : OtfPass<"otf-outline"> {
+  let summary = "makes each fused operator a kernel and a call";
+  let description = [{
+    Tensors, matrices and caches become arguments in order of first use; constants and scalar arithmetic on sizes are copied into
+    the kernel. Distinct dynamic sizes are d0, d1, … in order of first appearance in argument types, result types and the
+    body, so equal kernels of different layers are equal text and become one. A kernel with caches is called with three more
+    sizes: past, capacity and the batch.
+
+    ```mlir
+    %y = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<?x32xf32, #otf.dims<"s">>) -> tensor<?x32xf32, #otf.dims<"s">>
+    // becomes
+    plan.kernel @norm_0(%x: tensor<?x32xf32, #otf.dims<"d0">>) -> tensor<?x32xf32, #otf.dims<"d0">> { ... }
+    %y = plan.call @norm_0(%x) sizes ["s"] : (tensor<?x32xf32, #otf.dims<"s">>) -> tensor<?x32xf32, #otf.dims<"s">>
+    ```
+
+    A result that no kernel writes (an input or a constant passed on, a value returned twice) is copied by one.
+  }];
+  let statistics = [
+    Statistic<"numCalls", "calls", "Operators outlined">,
+    Statistic<"numKernels", "kernels", "Distinct kernels made">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::otf::OTFDialect",
+                           "::otf::plan::PlanDialect"];
+}
+
+def Bufferize : OtfPass<"otf-bufferize"> {
+  let summary = "gives every value memory and every call its buffers";
+  let description = [{
+    Arguments and results of the function become `plan.input` and `plan.output` of their `otf.name`, intermediate tensors
+    `plan.alloc`, reshapes `plan.view`. The kernel that computes a result writes it into the output itself. An append
+    writes the cache that it reads, so its launch has no output. Needs otf-outline.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32> {otf.name = "x"}) -> (tensor<4xf32> {otf.name = "y"}) {
+      %y = plan.call @norm_0(%x) sizes [] : (tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    // becomes
+    func.func @main() {
+      %x = plan.input "x" : !plan.buffer<tensor<4xf32>>
+      %y = plan.output "y" : !plan.buffer<tensor<4xf32>>
+      plan.launch @norm_0(%x) outs(%y) sizes [] : (!plan.buffer<tensor<4xf32>>) outs(!plan.buffer<tensor<4xf32>>)
+      return
+    }
+    ```
+  }];
+  let statistics = [Statistic<"numAllocs", "allocs", "Intermediate buffers">];
+  let dependentDialects = ["::otf::plan::PlanDialect"];
+}
+
+def Schedule : OtfPass<"otf-schedule"> {
+  let summary = "assigns arena slots, work items and grains";
+  let description = [{
+    Launches run in program order. A buffer lives from the launch that writes it to the last that reads it or a view of it; two share a
+    slot when their lives do not meet. A free slot of equal size is taken first, then one that is at least as large, then any, then
+    a new one. A slot is as large as its largest buffer, which the runtime evaluates.
+
+    The extent of a launch is the number of its work items, of which threads take disjoint ranges: rows of the result for a
+    generate, norm, prologue and embedding; 8-row tiles of the weight for a linear; the product of the first three
+    dimensions for rope, append and attention. Needs otf-bufferize.
+
+    ```mlir
+    plan.launch @norm_0(%x) outs(%y) sizes ["s"] {extent = "s", grain = 1 : i64} : ...
+    ```
+  }];
+  let options = [
+    Option<"wideLinear", "wide-linear", "int64_t", "256",
+           "8-row tiles from which on a linear hands out two at a time; fewer leave threads without work">,
+  ];
+  let statistics = [
+    Statistic<"numBuffers", "buffers", "Buffers that were given a slot">,
+    Statistic<"numSlots", "slots", "Slots">,
+  ];
+  let dependentDialects = ["::otf::plan::PlanDialect"];
+}
+
+def LowerToPlan : OtfPass<"otf-lower-to-plan"> {
+  let summary = "checks that a module is a plan and drops what it does not use";
+  let description = [{
+    Functions may hold plan operators only, every alloc has a slot, every launch an extent, a grain and the sizes that its kernel
+    names. Kernels without a launch and views without a reader go. What remains is what the plan writer and both code
+    generators read.
+
+    ```mlir
+    plan.kernel @unused_0(...) { ... }      // erased
+    ```
+  }];
+  let statistics = [Statistic<"numDropped", "dropped-kernels", "Kernels without a launch">];
+  let dependentDialects = ["::otf::plan::PlanDialect"];
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Contracts
+//===------------------------------------------------------------------------------------------===//
+
+def VerifyStage : OtfPass<"otf-verify-stage"> {
+  let summary = "says whether a module has reached a stage";
+  let description = [{
+    `--otf-verify-stage=annotated` reports every operator that breaks the stage's contract, a sentence each, and fails
+    if there is one. It changes nothing.
+
+    1. imported: operators of otf, tensor.generate and constants only; every dynamic dimension has a name; scalars are
+       f32, i1, i32 and i64 but for what `main` takes and gives; arguments and results have `otf.name`.
+    2. annotated: imported, and every weight that is read as a matrix has an encoding; outliers only where it is coded.
+    3. quantized: annotated, and matrices have their weights' encodings; a linear on a coded matrix reads records.
+    4. fused: quantized, and no gated_activation is left.
+    5. planned: functions hold plan operators only; allocs have slots, launches extents and grains.
+
+    ```mlir
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...>    // error: 'otf.weight' op has no encoding (stage annotated; run otf-choose-bits)
+    ```
+  }];
+  let options = [
+    Option<"imported", "imported", "bool", "false", "check the contract after raising">,
+    Option<"annotated", "annotated", "bool", "false", "check the contract after decisions">,
+    Option<"quantized", "quantized", "bool", "false", "check the contract after rewriting">,
+    Option<"fused", "fused", "bool", "false", "check the contract after fusing">,
+    Option<"planned", "planned", "bool", "false", "check the contract of a plan">,
+  ];
+}
+
+#endif // OTF_PASSES_PASSES_TD

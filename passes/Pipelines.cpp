@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Order of the passes, and registration by name.
+
+#include "passes/Pipelines.h"
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace otf;
+
+namespace otf {
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+} // namespace otf
+
+void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options, WeightReaderFactory open) {
+  // Bits first: outliers are for coded weights only.
+  ChooseBitsOptions bits;
+  bits.linear = options.linear;
+  bits.vocabulary = options.vocabulary;
+  bits.group = options.group;
+  manager.addPass(createChooseBits(bits));
+  // Then the columns that these bits would hurt most.
+  if (options.outliers > 0.0) {
+    ChooseOutliersOptions outliers;
+    outliers.fraction = options.outliers;
+    outliers.model = options.model;
+    manager.addPass(createChooseOutliers(outliers, std::move(open)));
+  }
+}
+
+void otf::buildRewritePipeline(OpPassManager &manager) {
+  // Folds are recorded on weights while norms and linears still face each other.
+  manager.addPass(createFoldNorms());
+  // Then prologues come between them.
+  manager.addPass(createEncode());
+}
+
+void otf::buildFusePipeline(OpPassManager &manager) {
+  // Equal constants and sizes become one, so that equal indices are equal values below.
+  manager.addPass(createCSEPass());
+  // Transpositions go before elementwise fusion can hide them in a body.
+  manager.addPass(createFuseAttention());
+  manager.addPass(createFusePrologue());
+  // Bodies are as large as they get before a linear takes one.
+  manager.addPass(createFuseElementwise());
+  manager.addPass(createFuseEpilogue());
+  // What fusing left without a reader.
+  manager.addPass(createCSEPass());
+}
+
+void otf::buildLowerPipeline(OpPassManager &manager) {
+  // Operators to kernels and calls.
+  manager.addPass(createOutline());
+  // Values to memory.
+  manager.addPass(createBufferize());
+  // Memory to slots, launches to work items.
+  manager.addPass(createSchedule());
+  // What is left is a plan.
+  manager.addPass(createLowerToPlan());
+}
+
+void otf::registerOtfPasses(WeightReaderFactory open) {
+  // The first registration of a name stands.
+  registerPass([open] { return createChooseOutliers({}, open); });
+  registerPipelinePasses();
+
+  PassPipelineRegistration<DecideOptions>(
+      "otf-annotate", "imported to annotated: decisions become attributes",
+      [open](OpPassManager &manager, const DecideOptions &options) { buildDecidePipeline(manager, options, open); });
+  PassPipelineRegistration<>("otf-quantize", "annotated to quantized: matrices and norms follow the decisions",
+                             buildRewritePipeline);
+  PassPipelineRegistration<>("otf-fuse", "quantized to fused: one kernel's work becomes one operator", buildFusePipeline);
+  PassPipelineRegistration<>("otf-plan", "fused to planned: kernels, buffers, launches", buildLowerPipeline);
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MatMul and Gemm. By a constant matrix they are otf.linear; between activations a loop in a generate, unless they end an
+// attention.
+
+#include "passes/Raise/Raiser.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace otf;
+using namespace otf::raise;
+
+namespace {
+
+/// y = x Wᵀ for a constant W, which the file holds as K x N if `transposed`.
+Known linear(Raiser &raiser, onnx::NodeOp node, Known &input, Known &weight, bool transposed) {
+  Value matrix = raiser.matrix(weight, transposed);
+  Known result;
+  result.elementType = input.elementType;
+  result.sizes = input.sizes;
+  result.sizes.back() = cast<MatrixType>(matrix.getType()).getRows();
+  result.tensor = LinearOp::create(raiser.builder, node.getLoc(),
+                                   tensorType(raiser.builder.getF32Type(), result.sizes),
+                                   raiser.tensor(input), matrix, /*bias=*/Value());
+  return result;
+}
+
+/// The matrix behind a MatMul's right operand: a constant, or a transpose of one (a tied head).
+std::pair<Known *, bool> constantMatrix(Raiser &raiser, Value operand) {
+  operand = raiser.source(operand);
+  if (raiser.isMatrix(raiser.known(operand)))
+    return {&raiser.known(operand), /*transposed=*/true};
+  if (onnx::NodeOp transpose = raiser.node(operand, "Transpose")) {
+    Known &inner = raiser.known(raiser.source(transpose.getInputs()[0]));
+    if (raiser.isMatrix(inner))
+      return {&inner, /*transposed=*/false};
+  }
+  return {nullptr, false};
+}
+
+/// Σ_k left(k) · right(k) in a generate over `sizes`.
+Known contraction(Raiser &raiser, onnx::NodeOp node, int64_t elementType, ArrayRef<Size> sizes, const Size &depth,
+                  function_ref<std::pair<Value, Value>(OpBuilder &, ValueRange, Value)> operands) {
+  Type type = raiser.internalType(elementType);
+  return raiser.generated(elementType, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
+    Location l = node.getLoc();
+    Value zero = arith::ConstantIndexOp::create(b, l, 0), one = arith::ConstantIndexOp::create(b, l, 1);
+    Value extent = depth.isConstant() ? arith::ConstantIndexOp::create(b, l, *depth.constant()).getResult()
+                                      : SizeOp::create(b, l, depth).getResult();
+    Value initial = arith::ConstantOp::create(b, l, b.getZeroAttr(type));
+    return scf::ForOp::create(b, l, zero, extent, one, ValueRange(initial),
+                              [&](OpBuilder &inner, Location, Value k, ValueRange carried) {
+                                auto [x, y] = operands(inner, indices, k);
+                                Value sum;
+                                if (isa<FloatType>(type))
+                                  sum = arith::AddFOp::create(inner, l, carried[0], arith::MulFOp::create(inner, l, x, y));
+                                else
+                                  sum = arith::AddIOp::create(inner, l, carried[0], arith::MulIOp::create(inner, l, x, y));
+                                scf::YieldOp::create(inner, l, sum);
+                              })
+        .getResult(0);
+  });
+}
+
+LogicalResult raiseMatMul(Raiser &raiser, onnx::NodeOp node) {
+  Known &left = raiser.input(node, 0), &right = raiser.input(node, 1);
+  if (left.rank() < 2 || right.rank() < 2)
+    return raiser.fail(node, "operands of rank 1 are not supported (add a dimension before and drop it after)");
+  auto [weight, transposed] = constantMatrix(raiser, node.getInputs()[1]);
+  size_t rank = left.rank();
+  Size depth = left.sizes.back();
+  if (depth != right.sizes[right.rank() - 2])
+    return raiser.fail(node, "cannot contract " + depth.str() + " with " + right.sizes[right.rank() - 2].str());
+  if (weight && isa<Float32Type>(raiser.internalType(left.elementType))) {
+    raiser.set(node, linear(raiser, node, left, *weight, transposed));
+    return success();
+  }
+  if (recognizeAttention(raiser, node))
+    return success();
+  std::optional<SmallVector<Size>> batch = raiser.broadcast(ArrayRef<Size>(left.sizes).drop_back(2),
+                                                            ArrayRef<Size>(right.sizes).drop_back(2));
+  if (!batch)
+    return raiser.fail(node, "leading dimensions do not broadcast");
+  SmallVector<Size> sizes = *batch;
+  sizes.push_back(left.sizes[rank - 2]);
+  sizes.push_back(right.sizes.back());
+  raiser.set(node, contraction(raiser, node, left.elementType, sizes, depth,
+                               [&](OpBuilder &b, ValueRange indices, Value k) {
+                                 SmallVector<Value> l(indices), r(indices);
+                                 l.back() = k;
+                                 r[r.size() - 2] = k;
+                                 return std::pair(raiser.element(b, left, l), raiser.element(b, right, r));
+                               }));
+  return success();
+}
+
+LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
+  Known &a = raiser.input(node, 0), &b = raiser.input(node, 1);
+  bool transA = node.intOr("transA", 0) != 0, transB = node.intOr("transB", 0) != 0;
+  float alpha = node.floatOr("alpha", 1), beta = node.floatOr("beta", 1);
+  if (a.rank() != 2 || b.rank() != 2)
+    return raiser.fail(node, "operands must have rank 2");
+  Size rows = a.sizes[transA ? 1 : 0], depth = a.sizes[transA ? 0 : 1];
+  if (depth != b.sizes[transB ? 1 : 0])
+    return raiser.fail(node, "cannot contract " + depth.str() + " with " + b.sizes[transB ? 1 : 0].str());
+  Known product;
+  if (raiser.isMatrix(b) && !transA && isa<Float32Type>(raiser.internalType(a.elementType)))
+    product = linear(raiser, node, a, b, /*transposed=*/!transB);
+  else
+    product = contraction(raiser, node, a.elementType, {rows, b.sizes[transB ? 0 : 1]}, depth,
+                          [&](OpBuilder &inner, ValueRange at, Value k) {
+                            Value x = transA ? raiser.element(inner, a, {k, at[0]}) : raiser.element(inner, a, {at[0], k});
+                            Value y = transB ? raiser.element(inner, b, {at[1], k}) : raiser.element(inner, b, {k, at[1]});
+                            return std::pair(x, y);
+                          });
+  bool hasC = raiser.hasInput(node, 2) && beta != 0;
+  if (!hasC && alpha == 1) {
+    raiser.set(node, std::move(product));
+    return success();
+  }
+  // A plain bias belongs to the linear.
+  if (auto op = product.tensor.getDefiningOp<LinearOp>(); op && hasC && alpha == 1 && beta == 1) {
+    Known &c = raiser.input(node, 2);
+    if (c.rank() == 1 && c.sizes[0] == product.sizes[1]) {
+      Value bias = raiser.tensor(c);
+      product.tensor = LinearOp::create(raiser.builder, node.getLoc(), op.getType(), op.getInput(), op.getWeight(), bias);
+      raiser.set(node, std::move(product));
+      return success();
+    }
+  }
+  if (hasC && !raiser.broadcast(raiser.input(node, 2).sizes, product.sizes))
+    return raiser.fail(node, "C does not broadcast to the product");
+  raiser.set(node, raiser.generated(product.elementType, product.sizes, [&](OpBuilder &inner, ValueRange at) -> Value {
+    Location l = node.getLoc();
+    Value sum = raiser.element(inner, product, at);
+    Type type = sum.getType();
+    auto scaled = [&](Value x, float factor) -> Value {
+      if (factor == 1)
+        return x;
+      return arith::MulFOp::create(inner, l, x, arith::ConstantOp::create(inner, l, inner.getFloatAttr(type, factor)));
+    };
+    sum = scaled(sum, alpha);
+    if (hasC)
+      sum = arith::AddFOp::create(inner, l, sum, scaled(raiser.element(inner, raiser.input(node, 2), at), beta));
+    return sum;
+  }));
+  return success();
+}
+
+} // namespace
+
+bool raise::recognizeBias(Raiser &raiser, onnx::NodeOp add) {
+  for (unsigned side : {0u, 1u}) {
+    Known &sum = raiser.input(add, side), &bias = raiser.input(add, 1 - side);
+    if (!sum.tensor || bias.rank() != 1 || !(bias.constant || bias.reals))
+      continue;
+    // Bias may come after a reshape of the product's leading dimensions; only the plain case is a linear's.
+    auto op = sum.tensor.getDefiningOp<LinearOp>();
+    if (!op || op.getBias() || bias.sizes[0] != sum.sizes.back() ||
+        !isa<Float32Type>(raiser.internalType(bias.elementType)))
+      continue;
+    Known result = sum;
+    Value vector = raiser.tensor(bias);
+    result.tensor = LinearOp::create(raiser.builder, add.getLoc(), op.getType(), op.getInput(), op.getWeight(), vector);
+    raiser.set(add, std::move(result));
+    return true;
+  }
+  return false;
+}
+
+void raise::registerContractions(Registry &registry) {
+  registry.add("MatMul", raiseMatMul);
+  registry.add("Gemm", raiseGemm);
+}

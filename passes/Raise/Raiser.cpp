@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The walk over a model: arguments, constants, nodes in order, results. Operator families are in files of their own.
+
+#include "passes/Raise/Raiser.h"
+
+#include "dialects/ONNX/ElementType.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace otf;
+using namespace otf::raise;
+namespace Element = otf::onnx::ElementType;
+
+Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), symbols(module) {
+  registerElementwise(registry);
+  registerShapes(registry);
+  registerMovement(registry);
+  registerReductions(registry);
+  registerContractions(registry);
+  registerNorms(registry);
+}
+
+LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
+  return node.emitError() << node.getOpType() << ": " << what;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Operators: all that is missing is said at once
+//===------------------------------------------------------------------------------------------===//
+
+LogicalResult Raiser::checkOperators() {
+  struct Missing {
+    int64_t count = 0;
+    std::string domain, nodes;
+    int64_t version = 0;
+  };
+  std::map<std::string, Missing> missing;
+  source_.walk([&](onnx::NodeOp node) {
+    auto entry = registry.entries.find(node.getOpType());
+    if (node.getDomain().empty() && entry != registry.entries.end() &&
+        int64_t(node.getVersion()) >= entry->second.since)
+      return;
+    Missing &m = missing[(node.getDomain() + "::" + node.getOpType()).str()];
+    m.domain = node.getDomain().empty() ? "ai.onnx" : node.getDomain().str();
+    m.version = node.getVersion();
+    if (m.count++ < 3)
+      m.nodes += (m.nodes.empty() ? "" : ", ") + ("'" + node.getNodeName() + "'").str();
+  });
+  if (missing.empty())
+    return success();
+  std::string list;
+  for (auto &[key, m] : missing) {
+    list += list.empty() ? "" : "; ";
+    list += StringRef(key).split("::").second.str() + " of " + m.domain + " " +
+            std::to_string(m.version) + " (" + std::to_string(m.count) + " times: " + m.nodes +
+            (m.count > 3 ? ", …" : "") + ")";
+  }
+  return module.emitError() << "operators that are not supported: " << list
+                            << " (export the model without them, or ask for them)";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Types and sizes
+//===------------------------------------------------------------------------------------------===//
+
+Type Raiser::internalType(int64_t type) {
+  switch (type) {
+  case Element::Float:
+  case Element::Float16:
+  case Element::BFloat16:
+    return builder.getF32Type();
+  case Element::Double:
+    return builder.getF64Type();
+  case Element::Bool:
+    return builder.getI1Type();
+  case Element::Int8:
+  case Element::UInt8:
+    return builder.getI8Type();
+  case Element::Int16:
+  case Element::UInt16:
+    return builder.getIntegerType(16);
+  case Element::Int32:
+  case Element::UInt32:
+    return builder.getI32Type();
+  case Element::Int64:
+  case Element::UInt64:
+    return builder.getI64Type();
+  }
+  return {};
+}
+
+/// The type that a model's input or output has in memory.
+static Type storedType(Raiser &raiser, int64_t type) {
+  if (type == Element::Float16)
+    return raiser.builder.getF16Type();
+  if (type == Element::BFloat16)
+    return raiser.builder.getBF16Type();
+  return raiser.internalType(type);
+}
+
+Size Raiser::readSize(Attribute dim) {
+  if (auto integer = dyn_cast<IntegerAttr>(dim))
+    return integer.getInt();
+  Size parsed = Size::fromDimParam(cast<StringAttr>(dim).getValue());
+  Size result;
+  for (auto &[monomial, coefficient] : parsed.terms()) {
+    Size term = coefficient;
+    for (const std::string &name : monomial) {
+      auto it = renamed.find(name);
+      term = term * Size::symbol(it == renamed.end() ? name : it->second);
+    }
+    result = result + term;
+  }
+  return result;
+}
+
+std::optional<SmallVector<Size>> Raiser::broadcast(ArrayRef<Size> a, ArrayRef<Size> b) {
+  SmallVector<Size> result(std::max(a.size(), b.size()), Size(1));
+  for (size_t i = 0; i != result.size(); ++i) {
+    Size left = i < a.size() ? a[a.size() - 1 - i] : Size(1);
+    Size right = i < b.size() ? b[b.size() - 1 - i] : Size(1);
+    if (left != right && left != Size(1) && right != Size(1))
+      return std::nullopt;
+    result[result.size() - 1 - i] = left == Size(1) ? right : left;
+  }
+  return result;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Values
+//===------------------------------------------------------------------------------------------===//
+
+Value Raiser::generate(Type elementType, ArrayRef<Size> sizes, Body body) {
+  SmallVector<Value> extents;
+  for (const Size &size : sizes)
+    if (!size.isConstant())
+      extents.push_back(SizeOp::create(builder, *currentLocation, size));
+  // A builder of its own: what the body reads is made by `builder`, before the generate.
+  OpBuilder own(builder);
+  return tensor::GenerateOp::create(own, *currentLocation, tensorType(elementType, sizes), extents,
+                                    [&](OpBuilder &inner, Location at, ValueRange indices) {
+                                      tensor::YieldOp::create(inner, at, body(inner, indices));
+                                    });
+}
+
+Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
+  Known result;
+  result.elementType = elementType;
+  result.sizes.assign(sizes.begin(), sizes.end());
+  result.tensor = generate(internalType(elementType), sizes, body);
+  return result;
+}
+
+/// One scalar of constant contents.
+static Value constantElement(OpBuilder &builder, Location location, Type type, const Known &what,
+                             size_t position) {
+  if (what.reals)
+    return arith::ConstantOp::create(builder, location,
+                                     builder.getFloatAttr(type, (*what.reals)[position]));
+  const Size &size = (*what.integers)[position];
+  if (std::optional<int64_t> constant = size.constant())
+    return arith::ConstantOp::create(builder, location, builder.getIntegerAttr(type, *constant));
+  Value index = SizeOp::create(builder, location, size);
+  return arith::IndexCastOp::create(builder, location, type, index);
+}
+
+Value Raiser::tensor(Known &what) {
+  if (what.tensor)
+    return what.tensor;
+  Location location = *currentLocation;
+  if (what.state) // left over where attention is not recognised; refused after the walk
+    return what.tensor = ReadOp::create(builder, location,
+                                        tensorType(builder.getF32Type(), what.sizes), what.state);
+  Type elementType = internalType(what.elementType);
+  if (auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant)) {
+    WeightOp op = weight(blob, what.name, tensorType(elementType, what.sizes), false);
+    return what.tensor = UseOp::create(builder, location, op.getType(), op.getSymName());
+  }
+  bool constant = what.reals.has_value() ||
+                  llvm::all_of(*what.integers, [](const Size &s) { return s.isConstant(); });
+  RankedTensorType type = tensorType(elementType, what.sizes);
+  if (constant) {
+    SmallVector<Attribute> elements;
+    if (what.reals)
+      for (double value : *what.reals)
+        elements.push_back(builder.getFloatAttr(elementType, value));
+    else
+      for (const Size &value : *what.integers)
+        elements.push_back(builder.getIntegerAttr(elementType, *value.constant()));
+    return what.tensor = arith::ConstantOp::create(builder, location,
+                                                   DenseElementsAttr::get(type, elements));
+  }
+  // Sizes as data: select by the linear index.
+  return what.tensor = generate(elementType, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+    Value linear;
+    for (auto [index, size] : llvm::zip(indices, what.sizes)) {
+      Value extent = arith::ConstantIndexOp::create(b, location, *size.constant());
+      linear = linear ? arith::AddIOp::create(
+                            b, location, arith::MulIOp::create(b, location, linear, extent), index)
+                            .getResult()
+                      : index;
+    }
+    Value result = constantElement(b, location, elementType, what, 0);
+    for (size_t i = 1; i < what.integers->size(); ++i) {
+      Value here = arith::CmpIOp::create(b, location, arith::CmpIPredicate::eq, linear,
+                                         arith::ConstantIndexOp::create(b, location, i));
+      result = arith::SelectOp::create(b, location, here,
+                                       constantElement(b, location, elementType, what, i), result);
+    }
+    return result;
+  });
+}
+
+Value Raiser::element(OpBuilder &inner, Known &what, ValueRange indices) {
+  Location location = *currentLocation;
+  size_t count = what.integers ? what.integers->size() : what.reals ? what.reals->size() : 0;
+  if (count == 1)
+    return constantElement(inner, location, internalType(what.elementType), what, 0);
+  Value source = tensor(what);
+  SmallVector<Value> at;
+  for (size_t i = 0; i != what.rank(); ++i)
+    at.push_back(what.sizes[i] == Size(1)
+                     ? arith::ConstantIndexOp::create(inner, location, 0).getResult()
+                     : indices[indices.size() - what.rank() + i]);
+  return tensor::ExtractOp::create(inner, location, source, at);
+}
+
+Known Raiser::reshaped(Known &what, ArrayRef<Size> sizes) {
+  Known result = what;
+  result.sizes.assign(sizes.begin(), sizes.end());
+  result.tensor = nullptr;
+  result.state = nullptr;
+  bool contents = what.integers || what.reals;
+  // The bytes of a constant in the file have no other order under another shape.
+  if (auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant)) {
+    SmallVector<int64_t> dims;
+    for (const Size &size : sizes)
+      dims.push_back(*size.constant());
+    result.constant =
+        onnx::FileBlobAttr::get(blob.getContext(), blob.getFile(), blob.getOffset(), blob.getLength(),
+                                blob.getElementType(), dims);
+    return result;
+  }
+  if (contents)
+    return result;
+  Value source = tensor(what);
+  RankedTensorType type = tensorType(internalType(what.elementType), sizes);
+  result.tensor = source.getType() == type
+                      ? source
+                      : ReshapeOp::create(builder, *currentLocation, type, source).getResult();
+  return result;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Constants
+//===------------------------------------------------------------------------------------------===//
+
+WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
+                        bool transposed) {
+  Type stored = storedType(*this, blob.getElementType());
+  auto where = otf::BlobAttr::get(builder.getContext(), blob.getFile(), blob.getOffset(),
+                                  blob.getLength(), stored, transposed);
+  for (WeightOp existing : weights[where])
+    if (existing.getType() == type)
+      return existing;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(target);
+  WeightOp op = WeightOp::create(builder, *currentLocation, builder.getStringAttr(name),
+                                 TypeAttr::get(type), where, /*scale=*/FlatSymbolRefAttr(),
+                                 /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
+                                 /*vocabulary=*/UnitAttr());
+  symbols.insert(op); // renames on a clash
+  weights[where].push_back(op);
+  return op;
+}
+
+bool Raiser::isMatrix(const Known &what) {
+  auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant);
+  return blob && what.rank() == 2 && isa_and_nonnull<Float32Type>(internalType(what.elementType)) &&
+         what.sizes[0] != Size(0) && what.sizes[1] != Size(0);
+}
+
+Value Raiser::matrix(Known &what, bool transposed) {
+  if (!isMatrix(what))
+    return {};
+  auto blob = cast<onnx::FileBlobAttr>(what.constant);
+  SmallVector<Size> sizes(what.sizes);
+  if (transposed)
+    std::swap(sizes[0], sizes[1]);
+  WeightOp op = weight(blob, what.name, tensorType(builder.getF32Type(), sizes), transposed);
+  auto plain = EncodingAttr::get(builder.getContext(), EncodingKind::f32, 0);
+  auto type = MatrixType::get(builder.getContext(), *sizes[0].constant(), *sizes[1].constant(),
+                              plain, 0);
+  return UseOp::create(builder, *currentLocation, type, op.getSymName());
+}
+
+LogicalResult Raiser::setConstant(Value result, Attribute value, StringRef name) {
+  Known what;
+  what.name = name.str();
+  if (auto blob = dyn_cast<onnx::FileBlobAttr>(value)) {
+    what.elementType = blob.getElementType();
+    for (int64_t dim : blob.getDims())
+      what.sizes.push_back(dim);
+    what.constant = blob;
+    if (!internalType(what.elementType))
+      return emitError(result.getLoc()) << "element type " << onnx::elementTypeName(what.elementType)
+                                        << " is not supported";
+    known(result) = std::move(what);
+    return success();
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (!dense)
+    return emitError(result.getLoc()) << "a constant must be numbers";
+  Type elementType = dense.getElementType();
+  for (int64_t dim : dense.getType().getShape())
+    what.sizes.push_back(dim);
+  if (isa<FloatType>(elementType)) {
+    what.elementType = elementType.isF16()   ? int64_t(Element::Float16)
+                       : elementType.isBF16() ? int64_t(Element::BFloat16)
+                       : elementType.isF64()  ? int64_t(Element::Double)
+                                              : int64_t(Element::Float);
+    what.reals.emplace();
+    for (APFloat element : dense.getValues<APFloat>()) {
+      bool lost;
+      element.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+      what.reals->push_back(element.convertToDouble());
+    }
+  } else if (auto integer = dyn_cast<IntegerType>(elementType)) {
+    bool isSigned = !integer.isUnsigned();
+    unsigned width = integer.getWidth();
+    what.elementType = width == 1    ? int64_t(Element::Bool)
+                       : width == 8  ? int64_t(isSigned ? Element::Int8 : Element::UInt8)
+                       : width == 16 ? int64_t(isSigned ? Element::Int16 : Element::UInt16)
+                       : width == 32 ? int64_t(isSigned ? Element::Int32 : Element::UInt32)
+                                     : int64_t(isSigned ? Element::Int64 : Element::UInt64);
+    what.integers.emplace();
+    for (APInt element : dense.getValues<APInt>())
+      what.integers->push_back(
+          Size(width == 1 || !isSigned ? int64_t(element.getZExtValue()) : element.getSExtValue()));
+  } else {
+    return emitError(result.getLoc()) << "constants of " << elementType << " are not supported";
+  }
+  if (!internalType(what.elementType))
+    return emitError(result.getLoc()) << "constants of " << elementType << " are not supported";
+  known(result) = std::move(what);
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Questions
+//===------------------------------------------------------------------------------------------===//
+
+static bool isFloat(int64_t type) {
+  return type == Element::Float || type == Element::Float16 || type == Element::BFloat16;
+}
+
+Value Raiser::source(Value value) {
+  while (auto producer = value.getDefiningOp<onnx::NodeOp>()) {
+    bool cast = producer.is("Cast") && isFloat(producer.intOr("to", 0)) &&
+                isFloat(known(producer.getInputs()[0]).elementType);
+    if (!cast && !producer.is("Identity"))
+      break;
+    value = producer.getInputs()[0];
+  }
+  return value;
+}
+
+onnx::NodeOp Raiser::node(Value value) { return source(value).getDefiningOp<onnx::NodeOp>(); }
+
+std::optional<double> Raiser::scalar(Value value) {
+  Known &what = known(source(value));
+  if (what.reals && what.reals->size() == 1)
+    return what.reals->front();
+  if (what.integers && what.integers->size() == 1 && what.integers->front().isConstant())
+    return double(*what.integers->front().constant());
+  return std::nullopt;
+}
+
+std::optional<SmallVector<int64_t>> Raiser::constants(Value value) {
+  Known &what = known(value);
+  if (!what.integers)
+    return std::nullopt;
+  SmallVector<int64_t> result;
+  for (const Size &size : *what.integers) {
+    if (!size.isConstant())
+      return std::nullopt;
+    result.push_back(*size.constant());
+  }
+  return result;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// The walk
+//===------------------------------------------------------------------------------------------===//
+
+/// A cache is an argument whose only data use is as the first part of a Concat along the last axis but one that the
+/// model returns. Names do not matter.
+void Raiser::findCaches() {
+  auto results = cast<func::ReturnOp>(source_.getBody().front().getTerminator()).getOperands();
+  for (BlockArgument argument : source_.getArguments()) {
+    auto dims = source_.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "onnx.dims");
+    onnx::NodeOp concat;
+    bool cache = dims && dims.size() == 4;
+    for (Operation *user : argument.getUsers()) {
+      auto node = dyn_cast<onnx::NodeOp>(user);
+      if (node && node.is("Shape"))
+        continue;
+      int64_t axis = node ? node.intOr("axis", 0) : 0;
+      cache &= node && !concat && node.is("Concat") && node.getInputs().size() == 2 &&
+               node.getInputs()[0] == argument && (axis == -2 || axis == 2);
+      concat = node;
+    }
+    auto heads = cache ? dyn_cast<IntegerAttr>(dims[1]) : IntegerAttr();
+    auto width = cache ? dyn_cast<IntegerAttr>(dims[3]) : IntegerAttr();
+    auto type = source_.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "onnx.type");
+    if (!concat || !heads || !width || !isa<StringAttr>(dims[2]) || !type ||
+        !isFloat(type.getInt()) || !llvm::is_contained(results, concat.getOutputs()[0]))
+      continue;
+    unsigned result = llvm::find(results, concat.getOutputs()[0]) - results.begin();
+    // The cached length becomes the symbol that the runtime counts.
+    Size length = Size::fromDimParam(cast<StringAttr>(dims[2]).getValue());
+    if (length.terms().size() != 1 || length.terms().begin()->first.size() != 1 ||
+        length.terms().begin()->second != 1)
+      continue;
+    renamed[length.terms().begin()->first.front()] = "past";
+    caches[argument.getArgNumber()] = {result, {}};
+  }
+}
+
+LogicalResult Raiser::raiseArguments() {
+  for (const char *reserved : {"past", "capacity"})
+    if (!renamed.count(reserved))
+      renamed[reserved] = std::string(reserved) + "_";
+  int unnamed = 0;
+  Block &block = target.getBody().front();
+  for (BlockArgument argument : source_.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto name = source_.getArgAttrOfType<StringAttr>(number, "onnx.name");
+    auto type = source_.getArgAttrOfType<IntegerAttr>(number, "onnx.type");
+    auto dims = source_.getArgAttrOfType<ArrayAttr>(number, "onnx.dims");
+    if (!name || !type || !dims)
+      return emitError(argument.getLoc())
+             << "input " << (name ? name.getValue() : StringRef("")) << " has no "
+             << (type ? "shape" : "type") << " (run the exporter's shape inference)";
+    Known what;
+    what.elementType = type.getInt();
+    for (Attribute dim : dims) {
+      bool anonymous = isa<StringAttr>(dim) && cast<StringAttr>(dim).getValue() == "?";
+      what.sizes.push_back(anonymous ? Size::symbol("dim_" + std::to_string(unnamed++))
+                                     : readSize(dim));
+    }
+    if (!internalType(what.elementType))
+      return emitError(argument.getLoc())
+             << "input " << name << " has element type "
+             << onnx::elementTypeName(what.elementType) << ", which is not supported";
+    if (isCache(number)) {
+      auto results = source_.getResultAttrOfType<StringAttr>(caches[number].result, "onnx.name");
+      auto state = StateType::get(builder.getContext(), *what.sizes[1].constant(),
+                                  *what.sizes[3].constant(), builder.getF32Type());
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPoint(target);
+      CacheOp op = CacheOp::create(builder, argument.getLoc(), name, TypeAttr::get(state), name,
+                                   results ? results : name);
+      symbols.insert(op);
+      caches[number].op = op;
+      builder.setInsertionPointToStart(&block);
+      what.state = StateOp::create(builder, argument.getLoc(), state, op.getSymName());
+      known(argument) = std::move(what);
+      continue;
+    }
+    Type stored = storedType(*this, what.elementType);
+    (void)target.insertArgument(
+        block.getNumArguments(), tensorType(stored, what.sizes),
+        builder.getDictionaryAttr(builder.getNamedAttr("otf.name", name)), argument.getLoc());
+    what.tensor = block.getArguments().back();
+    if (Type internal = internalType(what.elementType); internal != stored) {
+      Value raw = what.tensor;
+      currentLocation = argument.getLoc();
+      what.tensor = generate(internal, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+        Value element = tensor::ExtractOp::create(b, argument.getLoc(), raw, indices);
+        return arith::ExtFOp::create(b, argument.getLoc(), internal, element).getResult();
+      });
+    }
+    known(argument) = std::move(what);
+  }
+  return success();
+}
+
+LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
+  for (Value operand : node.getInputs()) {
+    if (operand.getDefiningOp<onnx::NoneOp>())
+      continue;
+    Known &what = known(operand);
+    if (what.elementType == 0)
+      return fail(node, "an input of it has no known type");
+  }
+  return registry.entries[node.getOpType()].raise(*this, node);
+}
+
+LogicalResult Raiser::raiseReturn() {
+  auto oldReturn = cast<func::ReturnOp>(source_.getBody().front().getTerminator());
+  SmallVector<Value> results;
+  SmallVector<Attribute> names;
+  SmallVector<Type> types;
+  for (auto [number, operand] : llvm::enumerate(oldReturn.getOperands())) {
+    bool cache = false;
+    for (auto &[argument, entry] : caches)
+      cache |= entry.result == number;
+    if (cache)
+      continue;
+    auto name = source_.getResultAttrOfType<StringAttr>(number, "onnx.name");
+    Known &what = known(operand);
+    if (what.state)
+      return emitError(operand.getLoc()) << "output " << name << " is a cache that another output is too";
+    Value value = tensor(what);
+    Type stored = storedType(*this, what.elementType);
+    if (stored != internalType(what.elementType))
+      value = generate(stored, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+        Value element = this->element(b, what, indices);
+        return arith::TruncFOp::create(b, operand.getLoc(), stored, element).getResult();
+      });
+    results.push_back(value);
+    types.push_back(value.getType());
+    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr("otf.name", name)));
+  }
+  func::ReturnOp::create(builder, oldReturn.getLoc(), results);
+  target.setFunctionType(builder.getFunctionType(target.getArgumentTypes(), types));
+  target.setAllResultAttrs(names);
+  return success();
+}
+
+LogicalResult Raiser::run() {
+  source_ = module.lookupSymbol<func::FuncOp>("main");
+  if (!source_)
+    return module.emitError() << "has no function @main";
+  if (failed(checkOperators()))
+    return failure();
+  builder.setInsertionPointAfter(source_);
+  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(target.addEntryBlock());
+  currentLocation = source_.getLoc();
+  findCaches();
+  if (failed(raiseArguments()))
+    return failure();
+  builder.setInsertionPointToEnd(&target.getBody().front());
+  for (Operation &op : source_.getBody().front().without_terminator()) {
+    currentLocation = op.getLoc();
+    if (auto get = dyn_cast<onnx::GetOp>(op)) {
+      auto initializer = module.lookupSymbol<onnx::InitializerOp>(get.getInitializer());
+      if (failed(setConstant(get.getResult(), initializer.getValue(), get.getInitializer())))
+        return failure();
+    } else if (auto node = dyn_cast<onnx::NodeOp>(op)) {
+      if (node.is("Constant")) {
+        Attribute value = node.attribute("value");
+        for (const char *name : {"value_float", "value_floats", "value_int", "value_ints"})
+          if (!value)
+            value = denseConstant(node.attribute(name));
+        if (!value)
+          return fail(node, "only numeric constants are supported");
+        if (failed(setConstant(node.getOutputs()[0], value, node.getNodeName())))
+          return failure();
+      } else if (failed(raiseNode(node))) {
+        return failure();
+      }
+    } else if (!isa<onnx::NoneOp>(op)) {
+      return op.emitError() << "is not an onnx operation";
+    }
+  }
+  if (failed(raiseReturn()))
+    return failure();
+  source_.erase();
+  for (auto initializer : llvm::make_early_inc_range(module.getOps<onnx::InitializerOp>()))
+    initializer.erase();
+  target.setSymName("main");
+  return success();
+}
+
+Attribute Raiser::denseConstant(Attribute value) {
+  if (auto real = dyn_cast_or_null<FloatAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({}, real.getType()), ArrayRef<Attribute>(real));
+  if (auto integer = dyn_cast_or_null<IntegerAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({}, integer.getType()),
+                                  ArrayRef<Attribute>(integer));
+  if (auto array = dyn_cast_or_null<DenseI64ArrayAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({array.size()}, builder.getI64Type()),
+                                  array.asArrayRef());
+  if (auto array = dyn_cast_or_null<DenseF32ArrayAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({array.size()}, builder.getF32Type()),
+                                  array.asArrayRef());
+  return {};
+}

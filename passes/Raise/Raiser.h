@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the operator families share while a model is raised.
+//
+// Nodes are visited in order, and for each ONNX value we keep what is known about it: element type, symbolic sizes,
+// and, for integers that shape arithmetic computes and for small constants, the contents themselves. A family's
+// function reads what is known of a node's inputs and says what is known of its outputs; most of a decoder's nodes
+// vanish in this way. Recognition looks back: the function for the last node of a pattern (a norm's Mul, an
+// attention's second MatMul) matches the nodes before it in the ONNX graph, which is still whole. What a
+// recognised pattern leaves unused is removed at the end.
+#ifndef OTF_PASSES_RAISE_RAISER_H
+#define OTF_PASSES_RAISE_RAISER_H
+
+#include "dialects/ONNX/ONNXOps.h"
+#include "dialects/OTF/OTF.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+
+namespace otf::raise {
+
+/// What is known about an ONNX value.
+struct Known {
+  int64_t elementType = 0;             // ONNX number, onnx::ElementType
+  llvm::SmallVector<Size> sizes;       // one a dimension
+  std::optional<llvm::SmallVector<Size>> integers; // contents of an integer or boolean tensor, row-major
+  std::optional<llvm::SmallVector<double>> reals;  // contents of a small constant float tensor
+  mlir::Attribute constant;            // onnx::FileBlobAttr of a constant whose bytes stay in the file
+  std::string name;                    // of that constant
+  mlir::Value tensor;                  // the raised value; made on demand where contents suffice
+  mlir::Value state;                   // the cache after the step, for a present key or value
+
+  size_t rank() const { return sizes.size(); }
+};
+
+class Raiser;
+
+/// Raises one node: reads inputs with `Raiser::input`, writes outputs with `Raiser::set`.
+using RaiseFunction = std::function<mlir::LogicalResult(Raiser &, onnx::NodeOp)>;
+
+/// Functions by operator of the default domain, each with the first operator-set version it is right for.
+struct Registry {
+  struct Entry {
+    int64_t since;
+    RaiseFunction raise;
+  };
+  llvm::StringMap<Entry> entries;
+
+  void add(llvm::StringRef op, RaiseFunction raise, int64_t since = 7) {
+    entries[op] = {since, std::move(raise)};
+  }
+};
+
+void registerElementwise(Registry &);
+void registerShapes(Registry &);
+void registerMovement(Registry &);
+void registerReductions(Registry &);
+void registerContractions(Registry &);
+void registerNorms(Registry &);
+
+// Patterns, tried by the function of their last node before its plain meaning. Each sets the node's
+// output and returns true, or returns false and has changed nothing that is used.
+bool recognizeAttention(Raiser &, onnx::NodeOp matmul);
+bool recognizeRope(Raiser &, onnx::NodeOp add);
+bool recognizeRmsNorm(Raiser &, onnx::NodeOp node);
+bool recognizeScaledNorm(Raiser &, onnx::NodeOp mul);
+bool recognizeGatedActivation(Raiser &, onnx::NodeOp mul);
+bool recognizeBias(Raiser &, onnx::NodeOp add);
+
+class Raiser {
+public:
+  using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange indices)>;
+
+  explicit Raiser(mlir::ModuleOp module);
+
+  mlir::LogicalResult run();
+
+  mlir::OpBuilder builder;
+  /// Where new operations come from: the node that is being raised.
+  std::optional<mlir::Location> currentLocation;
+
+  //===-- values ----------------------------------------------------------------------------===//
+
+  /// What is known of a value that was visited before.
+  Known &known(mlir::Value value) { return values[value.getAsOpaquePointer()]; }
+  /// Of a node's input, which must be present.
+  Known &input(onnx::NodeOp node, unsigned position) { return known(node.getInputs()[position]); }
+  bool hasInput(onnx::NodeOp node, unsigned position) {
+    return node.inputOrNull(position) != nullptr;
+  }
+  /// Sets what is known of a node's output.
+  Known &set(onnx::NodeOp node, Known what, unsigned output = 0) {
+    return known(node.getOutputs()[output]) = std::move(what);
+  }
+
+  /// The value as a tensor, making it from contents or from the file where needed.
+  mlir::Value tensor(Known &what);
+  /// The value's element at `indices` of a space of `rank` dimensions that it broadcasts into.
+  mlir::Value element(mlir::OpBuilder &, Known &what, mlir::ValueRange indices);
+  /// The constant as a matrix of N x K for a contraction; null if it is no constant matrix of floats.
+  /// `transposed`: the file has K x N.
+  mlir::Value matrix(Known &what, bool transposed);
+  bool isMatrix(const Known &what);
+
+  /// A tensor.generate over `sizes`.
+  mlir::Value generate(mlir::Type elementType, llvm::ArrayRef<Size> sizes, Body body);
+  /// A generate as a Known of ONNX type `elementType`.
+  Known generated(int64_t elementType, llvm::ArrayRef<Size> sizes, Body body);
+  /// The same elements under another shape.
+  Known reshaped(Known &what, llvm::ArrayRef<Size> sizes);
+
+  //===-- questions -------------------------------------------------------------------------===//
+
+  /// The node that computes `value`, looking through casts between floats and Identity; or null.
+  onnx::NodeOp node(mlir::Value value);
+  onnx::NodeOp node(mlir::Value value, llvm::StringRef op) {
+    onnx::NodeOp found = node(value);
+    return found && found.is(op) ? found : onnx::NodeOp();
+  }
+  /// `value` without those casts.
+  mlir::Value source(mlir::Value value);
+  /// The one element of a constant.
+  std::optional<double> scalar(mlir::Value value);
+  /// Integer contents that are all constant.
+  std::optional<llvm::SmallVector<int64_t>> constants(mlir::Value value);
+
+  /// The sizes that `a` and `b` broadcast to, or nothing.
+  std::optional<llvm::SmallVector<Size>> broadcast(llvm::ArrayRef<Size> a, llvm::ArrayRef<Size> b);
+  /// The internal MLIR type of an ONNX element type; null if there is none.
+  mlir::Type internalType(int64_t elementType);
+
+  mlir::LogicalResult fail(onnx::NodeOp node, const llvm::Twine &what);
+
+private:
+  mlir::LogicalResult checkOperators();
+  void findCaches();
+  mlir::LogicalResult raiseArguments();
+  mlir::LogicalResult raiseNode(onnx::NodeOp node);
+  mlir::LogicalResult raiseReturn();
+  mlir::LogicalResult setConstant(mlir::Value result, mlir::Attribute value, llvm::StringRef name);
+  /// A Constant node's number or list of numbers as elements.
+  mlir::Attribute denseConstant(mlir::Attribute value);
+  /// The weight of these bytes with this logical type; one for each pair.
+  WeightOp weight(onnx::FileBlobAttr blob, llvm::StringRef name, mlir::RankedTensorType type,
+                  bool transposed);
+  Size readSize(mlir::Attribute dim);
+  bool isCache(unsigned argument) { return caches.count(argument) != 0; }
+
+  mlir::ModuleOp module;
+  mlir::func::FuncOp source_, target;
+  Registry registry;
+  std::unordered_map<const void *, Known> values; // references into it stay valid
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<WeightOp>> weights; // by blob
+
+  /// Caches by argument of the model, and the result that holds each after the step.
+  struct Cache {
+    unsigned result;
+    CacheOp op;
+  };
+  std::map<unsigned, Cache> caches;
+  std::map<std::string, std::string> renamed; // symbols
+};
+
+} // namespace otf::raise
+
+#endif // OTF_PASSES_RAISE_RAISER_H
