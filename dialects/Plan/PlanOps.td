@@ -167,7 +167,7 @@ def Plan_LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterf
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$outputs, StrArrayAttr:$sizes,
                        OptionalAttr<StrAttr>:$extent, OptionalAttr<I64Attr>:$grain);
   let assemblyFormat = [{
-    $kernel `(` $inputs `)` `outs` `(` $outputs `)` `sizes` $sizes attr-dict `:` `(` type($inputs) `)` `outs` `(` type($outputs) `)`
+    $kernel `(` $inputs `)` `outs` `(` $outputs `)` `sizes` $sizes attr-dict `:` (`(` type($inputs)^ `)`)? (`outs` `(` type($outputs)^ `)`)?
   }];
 }
 

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators on heads: rope, append, attention. Their tensors are [B, H, S, D] or, with
+// positions_first, [B, S, H, D]; `Heads` hides which.
+
+#include "lib/Codegen/CPU/Operators.h"
+
+#include <array>
+
+using namespace mlir;
+
+namespace otf::cpu {
+
+namespace {
+
+struct Heads {
+  KernelBuilder &b;
+  const Memory &memory;
+  bool positionsFirst;
+
+  otf::Size positions() const { return memory.shape[positionsFirst ? 1 : 2]; }
+  otf::Size heads() const { return memory.shape[positionsFirst ? 2 : 1]; }
+  otf::Size width() const { return memory.shape[3]; }
+
+  /// Batch entry, head and position of a row, rows counted as they lie in memory.
+  std::array<Value, 3> split(Value row) const {
+    SmallVector<Value> i = b.split(row, ArrayRef(memory.shape).take_front(3));
+    return positionsFirst ? std::array{i[0], i[2], i[1]} : std::array{i[0], i[1], i[2]};
+  }
+
+  Value row(Value batch, Value head, Value position) const {
+    Value second = positionsFirst ? position : head, third = positionsFirst ? head : position;
+    Value zero = b.index(0);
+    return b.at(memory, b.offset(memory.shape, {batch, second, third, zero}));
+  }
+
+  Value positionStride() const { return b.size(positionsFirst ? heads() * width() : width()); }
+  Value headStride() const { return b.size(positionsFirst ? width() : positions() * width()); }
+};
+
+/// Keys or values: a cache, or a tensor [B, Hkv, T, D].
+struct Keys {
+  Memory memory;
+  int64_t width = 0;
+  Value count, headStride; ///< count of keys; elements from one head to the next
+  otf::Size heads;
+
+  static std::optional<Keys> of(KernelBuilder &b, Operation *op, Value operand, Value past,
+                                Value positions) {
+    Keys keys;
+    keys.memory = b.memory[operand];
+    if (auto state = dyn_cast<StateType>(operand.getType())) {
+      keys.width = state.getWidth();
+      keys.heads = state.getHeads();
+      keys.count = b.add(past, positions);
+      keys.headStride = b.mul(b.symbols.at("capacity"), b.index(keys.width));
+      return keys;
+    }
+    ArrayRef<otf::Size> shape = keys.memory.shape;
+    std::optional<int64_t> width = shape[3].constant();
+    if (!width) {
+      op->emitError() << "the width of a head must be static, got " << operand.getType();
+      return std::nullopt;
+    }
+    keys.width = *width;
+    keys.heads = shape[1];
+    keys.count = b.size(shape[2]);
+    keys.headStride = b.mul(keys.count, b.index(keys.width));
+    return keys;
+  }
+
+  Value head(KernelBuilder &b, Value batch, Value number) const {
+    Value row = b.add(b.mul(batch, b.size(heads)), number);
+    return b.at(memory, b.mul(row, headStride));
+  }
+};
+
+bool halfOrSingle(Operation *op, Type element) {
+  if (element.isF32() || element.isF16())
+    return true;
+  op->emitError() << "a cache holds f32 or f16, got " << element;
+  return false;
+}
+
+} // namespace
+
+bool emitRope(KernelBuilder &b, RopeOp op, const Memory &result) {
+  Heads x{b, b.memory[op.getInput()], op.getPositionsFirst()};
+  const Memory &cos = b.memory[op.getCos()], &sin = b.memory[op.getSin()];
+  Value width = b.size(x.width()), rotary = b.size(cos.shape[2]);
+  if (!width || !rotary)
+    return false;
+  bool shared = cos.shape[0] == otf::Size(1);
+  b.loop(b.begin, b.end, 1, [&](Value i) {
+    auto [batch, head, position] = x.split(i);
+    Value zero = b.index(0);
+    Value table = b.offset(cos.shape, {shared ? zero : batch, position, zero});
+    Value at = b.mul(i, width);
+    b.call(
+        "otf_rope", {},
+        {b.at(x.memory, at), width, rotary, b.at(cos, table), b.at(sin, table), b.at(result, at)});
+  });
+  return true;
+}
+
+bool emitAppend(KernelBuilder &b, AppendOp op) {
+  Heads x{b, b.memory[op.getUpdate()], op.getPositionsFirst()};
+  const Memory &cache = b.memory[op.getPast()];
+  StateType state = op.getPast().getType();
+  if (!halfOrSingle(op, state.getElementType()))
+    return false;
+  StringRef kernel = state.getElementType().isF16() ? "otf_append_f16" : "otf_append_f32";
+  Value width = b.index(state.getWidth());
+  b.loop(b.begin, b.end, 1, [&](Value i) {
+    auto [batch, head, position] = x.split(i);
+    Value row = b.add(b.mul(batch, b.index(state.getHeads())), head);
+    row = b.add(b.mul(row, b.symbols.at("capacity")), b.add(b.symbols.at("past"), position));
+    b.call(kernel, {},
+           {b.at(x.memory, b.mul(i, width)), width, b.i64(1), width, b.at(cache, b.mul(row, width)),
+            width});
+  });
+  return true;
+}
+
+/// Work items are counted [B][H][S] whatever the layout. Consecutive items that share keys go into
+/// one call: positions of one head, or, with a single position (decoding), heads of one group.
+bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
+  Heads q{b, b.memory[op.getQuery()], op.getPositionsFirst()};
+  Heads out{b, result, op.getPositionsFirst()};
+  auto past = b.symbols.find("past");
+  Value positions = b.size(q.positions()), heads = b.size(q.heads());
+  if (!positions || !heads)
+    return false;
+  std::optional<int64_t> constantHeads = q.heads().constant();
+  auto k =
+      Keys::of(b, op, op.getKey(), past == b.symbols.end() ? Value() : past->second, positions);
+  auto v =
+      Keys::of(b, op, op.getValue(), past == b.symbols.end() ? Value() : past->second, positions);
+  if (!k || !v || !halfOrSingle(op, k->memory.element))
+    return false;
+  std::optional<int64_t> shared = k->heads.constant();
+  if (k->memory.element != v->memory.element || k->heads != v->heads || !constantHeads || !shared ||
+      *shared < 1 || *constantHeads % *shared != 0) {
+    op.emitError() << "keys and values must agree in element type and number of heads, and divide "
+                      "the query's, got "
+                   << op.getQuery().getType() << ", " << op.getKey().getType() << ", "
+                   << op.getValue().getType();
+    return false;
+  }
+  if (q.width() != otf::Size(k->width) || result.shape[3] != otf::Size(v->width)) {
+    op.emitError() << "the query must be as wide as a key and the result as a value";
+    return false;
+  }
+  int64_t group = *constantHeads / *shared;
+  StringRef kernel = k->memory.element.isF16() ? "otf_attention_f16" : "otf_attention_f32";
+
+  const Memory *mask = op.getMask() ? &b.memory[op.getMask()] : nullptr;
+  auto spans = [&](int axis) { return mask && mask->shape[axis] != otf::Size(1); };
+  Value zero = b.index(0), one = b.index(1);
+  Value maskRowStride = spans(2) ? b.size(mask->shape[3]) : zero;
+  Value maskHeadStride = spans(1) ? b.size(mask->shape[2] * mask->shape[3]) : zero;
+  if (!maskRowStride || !maskHeadStride || (mask && !b.size(mask->shape[3])))
+    return false;
+  SmallVector<otf::Size> order{q.memory.shape[0], q.heads(), q.positions()};
+  Value decoding = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, positions, one);
+
+  auto calls = [&](Value item) -> Value {
+    SmallVector<Value> i = b.split(item, order);
+    Value batch = i[0], head = i[1], position = i[2];
+    Value left = b.sub(b.end, item), groupSize = b.index(group);
+    Value inGroup = arith::RemUIOp::create(b, head, groupSize);
+    Value sharing = b.smaller(left, b.sub(groupSize, inGroup));
+    Value together = b.smaller(left, b.sub(positions, position));
+    Value headCount = arith::SelectOp::create(b, decoding, sharing, one);
+    Value rowCount = arith::SelectOp::create(b, decoding, one, together);
+    Value keyHead = arith::DivUIOp::create(b, head, groupSize);
+
+    Value maskAt = b.null();
+    if (mask)
+      maskAt = b.at(*mask, b.offset(mask->shape, {spans(0) ? batch : zero, spans(1) ? head : zero,
+                                                  spans(2) ? position : zero, zero}));
+    bool keep = mask && mask->element.isInteger(1);
+    b.call(kernel, {},
+           {q.row(batch, head, position),
+            rowCount,
+            headCount,
+            q.positionStride(),
+            q.headStride(),
+            k->head(b, batch, keyHead),
+            b.i64(k->width),
+            v->head(b, batch, keyHead),
+            b.i64(v->width),
+            k->count,
+            b.i64(k->width),
+            b.i64(v->width),
+            b.f32(op.getScale()),
+            b.f32(op.getSoftcap()),
+            /*visible=*/k->count,
+            /*window=*/b.i64(0),
+            keep ? b.null() : maskAt,
+            keep ? maskAt : b.null(),
+            maskRowStride,
+            maskHeadStride,
+            out.row(batch, head, position),
+            out.positionStride(),
+            out.headStride()});
+    return b.add(item, b.mul(headCount, rowCount));
+  };
+
+  scf::WhileOp::create(
+      b, TypeRange{Type(b.getIndexType())}, ValueRange{b.begin},
+      [&](OpBuilder &nested, Location loc, ValueRange item) {
+        Value more = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt, item[0], b.end);
+        scf::ConditionOp::create(nested, loc, more, item);
+      },
+      [&](OpBuilder &nested, Location loc, ValueRange item) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(nested.getInsertionBlock(), nested.getInsertionPoint());
+        Value next = calls(item[0]);
+        scf::YieldOp::create(b, next);
+      });
+  return true;
+}
+
+} // namespace otf::cpu

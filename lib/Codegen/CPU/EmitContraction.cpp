@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contractions and what reads or feeds them: linear, embedding, prologue. All sizes that depend on
+// an encoding come from lib/Encoding/Layout.h and reach the micro-kernels as constants.
+
+#include "lib/Codegen/CPU/MatrixShape.h"
+#include "lib/Codegen/CPU/Operators.h"
+#include "lib/Codegen/CPU/ScalarProgram.h"
+
+using namespace mlir;
+
+namespace otf::cpu {
+
+/// Tiles whose weights stay in the second-level cache while all rows of x pass, and rows of x that
+/// stay in the first-level cache while these tiles pass. kRows is what a micro-kernel takes at
+/// most.
+static constexpr int64_t kTiles = 8, kRows = 16;
+static constexpr int64_t kTileRows = 8;
+
+static std::optional<MatrixShape> shapeOf(Operation *op, MatrixType type) {
+  EncodingAttr encoding = type.getEncoding();
+  MatrixShape shape = matrixShape(unsigned(encoding.getKind()), encoding.getGroup(), type.getRows(),
+                                  type.getColumns(), type.getOutliers());
+  if (!shape.error)
+    return shape;
+  op->emitError() << type << ": " << shape.error;
+  return std::nullopt;
+}
+
+/// What tile and row kernels take after their pointers: k, or kb, group, outliers and the table.
+static void appendParameters(KernelBuilder &b, const MatrixShape &shape,
+                             SmallVectorImpl<Value> &arguments) {
+  if (shape.plain) {
+    arguments.push_back(b.i64(shape.columns));
+    return;
+  }
+  for (int64_t parameter : {shape.background, shape.group, shape.outliers})
+    arguments.push_back(b.i64(parameter));
+  if (shape.table)
+    arguments.push_back(
+        arith::ConstantOp::create(b, b.getI32IntegerAttr(int32_t(shape.tableBytes))));
+}
+
+/// The loop over the up to eight rows of a tile is one vector; unrolled, it would be left to the
+/// superword vectoriser, which gives up on selects and calls.
+static void vectoriseTile(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto no = BoolAttr::get(context, false), yes = BoolAttr::get(context, true);
+  auto i32 = [&](int32_t value) { return IntegerAttr::get(IntegerType::get(context, 32), value); };
+  auto vectorise = LLVM::LoopVectorizeAttr::get(context, no, {}, {}, i32(kTileRows), {}, {}, {});
+  auto interleave = LLVM::LoopInterleaveAttr::get(context, i32(1));
+  auto unroll = LLVM::LoopUnrollAttr::get(context, yes, {}, {}, {}, {}, {}, {});
+  loop->setAttr("llvm.loop_annotation",
+                LLVM::LoopAnnotationAttr::get(context, {}, vectorise, interleave, unroll, {}, {},
+                                              {}, {}, {}, {}, {}, {}, {}, {}, {}));
+}
+
+bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &mapping) {
+  std::optional<MatrixShape> shape = shapeOf(op, op.getWeight().getType());
+  if (!shape)
+    return false;
+  const Memory &x = b.memory[op.getInput()], &weight = b.memory[op.getWeight()];
+  bool records = x.element.isInteger(8);
+  if (records == shape->plain) {
+    op.emitError() << "a weight of encoding " << shape->name << " cannot read "
+                   << op.getInput().getType()
+                   << "; integer and table encodings read records of otf.prologue, plain ones f32";
+    return false;
+  }
+
+  ArrayRef<otf::Size> lead = ArrayRef(result.shape).drop_back();
+  Value rows = b.size(elementCount(lead)), rowWidth = b.size(x.shape.back());
+  if (!rows || !rowWidth)
+    return false;
+  Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
+  Memory acc{b.stack(b.getF32Type(), kRows * kTileRows), b.getF32Type(), {}, false};
+  std::string kernel = std::string("otf_tile_") + shape->name;
+  bool fine = true;
+
+  auto element = [&](Value accOffset, Value row, ArrayRef<Value> leadIndices, Value n) {
+    Value value = b.load(acc, accOffset);
+    if (op.getBias())
+      value = arith::AddFOp::create(b, value, b.load(b.memory[op.getBias()], n));
+    Value offset = b.add(b.mul(row, b.index(shape->rows)), n);
+    if (!op.getEpilogue().empty()) {
+      Block &block = op.getEpilogue().front();
+      Position position{SmallVector<Value>(leadIndices), offset, result.shape};
+      position.indices.push_back(n);
+      mapping.map(block.getArgument(0), value);
+      for (size_t i = 0; i < position.indices.size(); ++i)
+        mapping.map(block.getArgument(i + 1), position.indices[i]);
+      auto yielded = emitProgram(b, block, mapping, position);
+      if (!yielded) {
+        fine = false;
+        return;
+      }
+      value = yielded->front();
+      b.setLoc(op.getLoc());
+    }
+    b.store(value, result, offset);
+  };
+
+  auto tile = [&](Value t, Value firstRow, Value count) {
+    Value at = b.add(b.index(shape->indexBytes), b.mul(t, b.index(shape->tileBytes)));
+    SmallVector<Value> arguments{b.atByte(weight.pointer, at), b.at(x, b.mul(firstRow, rowWidth)),
+                                 stride, count};
+    appendParameters(b, *shape, arguments);
+    arguments.push_back(acc.pointer);
+    b.call(kernel, {}, arguments);
+
+    Value n0 = b.mul(t, b.index(kTileRows)), width = b.index(kTileRows);
+    if (shape->rows % kTileRows != 0)
+      width = b.smaller(width, b.sub(b.index(shape->rows), n0));
+    b.loop(b.index(0), count, 1, [&](Value m) {
+      Value row = b.add(firstRow, m);
+      SmallVector<Value> indices = b.split(row, lead);
+      vectoriseTile(b.loop(b.index(0), width, 1, [&](Value r) {
+        element(b.add(b.mul(m, b.index(kTileRows)), r), row, indices, b.add(n0, r));
+      }));
+    });
+  };
+
+  b.loop(b.begin, b.end, kTiles, [&](Value firstTile) {
+    Value lastTile = b.smaller(b.add(firstTile, b.index(kTiles)), b.end);
+    b.loop(b.index(0), rows, kRows, [&](Value firstRow) {
+      Value count = b.smaller(b.sub(rows, firstRow), b.index(kRows));
+      b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
+    });
+  });
+  return fine;
+}
+
+bool emitEmbedding(KernelBuilder &b, EmbeddingOp op, const Memory &result) {
+  std::optional<MatrixShape> shape = shapeOf(op, op.getTable().getType());
+  if (!shape)
+    return false;
+  const Memory &ids = b.memory[op.getIds()], &table = b.memory[op.getTable()];
+  std::string kernel = std::string("otf_row_") + shape->name;
+  b.loop(b.begin, b.end, 1, [&](Value i) {
+    Value id = arith::IndexCastOp::create(b, b.getIndexType(), b.load(ids, i));
+    Value zero = b.index(0), rows = b.index(shape->rows);
+    Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, id, zero);
+    id = arith::SelectOp::create(b, negative, b.add(id, rows), id);
+    // The runtime refuses ids past the table; a kernel cannot fail, so it stays inside.
+    id = arith::MaxSIOp::create(b, b.smaller(id, b.index(shape->rows - 1)), zero);
+    SmallVector<Value> arguments{table.pointer, id};
+    appendParameters(b, *shape, arguments);
+    arguments.push_back(b.at(result, b.mul(i, b.index(shape->columns))));
+    b.call(kernel, {}, arguments);
+  });
+  return true;
+}
+
+bool emitPrologue(KernelBuilder &b, PrologueOp op, const Memory &result) {
+  const Memory &x = b.memory[op.getInput()];
+  int64_t outliers = op.getColumns() ? op.getColumns().getType().getOutliers() : 0;
+  Value width = b.size(x.shape.back()), record = b.size(result.shape.back());
+  if (!width || !record)
+    return false;
+  auto vector = [&](Value v) { return v ? b.memory[v].pointer : b.null(); };
+  Value scale = vector(op.getScale()), bias = vector(op.getBias());
+  // A weight blob begins with its column index, when it has outliers.
+  Value columns = outliers != 0 ? b.memory[op.getColumns()].pointer : b.null();
+  b.loop(b.begin, b.end, 1, [&](Value i) {
+    b.call("otf_record_i8", {},
+           {b.at(x, b.mul(i, width)), width, b.i64(int64_t(op.getKind())), b.f32(op.getEpsilon()),
+            scale, bias, columns, b.sub(width, b.index(outliers)), b.i64(outliers),
+            b.at(result, b.mul(i, record))});
+  });
+  return true;
+}
+
+bool emitNorm(KernelBuilder &b, NormOp op, const Memory &result) {
+  const Memory &x = b.memory[op.getInput()];
+  Value width = b.size(x.shape.back());
+  if (!width)
+    return false;
+  auto vector = [&](Value v) { return v ? b.memory[v].pointer : b.null(); };
+  Value scale = vector(op.getScale()), bias = vector(op.getBias());
+  b.loop(b.begin, b.end, 1, [&](Value i) {
+    Value at = b.mul(i, width);
+    b.call("otf_norm", {},
+           {b.at(x, at), width, b.i64(int64_t(op.getKind())), b.f32(op.getEpsilon()), scale, bias,
+            b.at(result, at)});
+  });
+  return true;
+}
+
+} // namespace otf::cpu

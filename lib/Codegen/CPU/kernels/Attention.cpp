@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of the queries that share one key-value head, by online softmax: keys come in blocks of
+// 64, each query keeps its largest score and its sum of weights, and its output row holds the
+// weighted sum of values so far. Up to four queries (heads of a group, or positions) go together, so
+// a key or a value is loaded and converted once for all of them.
+//
+// A score's sum runs over d in one vector of eight partial sums at every Q, and blocks start where
+// the first of the queries begins to see, so results do not depend on how queries are grouped unless
+// a window or causality moves that start.
+#include "Kernels.h"
+#include "Math.h"
+#include "Simd.h"
+
+namespace otf::cpu {
+namespace {
+
+constexpr int64_t kBlock = 64;
+
+inline __m256 load8(const float *at) { return _mm256_loadu_ps(at); }
+inline __m256 load8(const uint16_t *at) { return loadHalves(at); }
+inline float load1(float value) { return value; }
+inline float load1(uint16_t half) { return _cvtsh_ss(half); }
+
+/// Fewer than eight values, the rest 0.
+template <typename T> inline __m256 loadSome(const T *at, int64_t count) {
+  float values[8] = {};
+  for (int64_t i = 0; i < count; ++i)
+    values[i] = load1(at[i]);
+  return _mm256_loadu_ps(values);
+}
+
+template <typename T> struct Attention {
+  const float *q;
+  int64_t qRowStride, qHeadStride;
+  const T *k;
+  int64_t kStride;
+  const T *v;
+  int64_t vStride, heads, keys, d, dv;
+  float scale, softcap;
+  int64_t visible, window;
+  const float *maskAdd;
+  const uint8_t *maskKeep;
+  int64_t maskRowStride, maskHeadStride;
+  float *out;
+  int64_t outRowStride, outHeadStride;
+
+  /// What is known of one query while its keys pass.
+  struct Query {
+    const float *q;
+    float *out;
+    int64_t mask;         ///< offset of its row of the mask
+    int64_t begin, end;   ///< keys it sees
+    float largest, total; ///< of the scores so far; of their weights
+  };
+
+  Query query(int64_t number) const {
+    int64_t row = number / heads, head = number % heads;
+    int64_t end = visible + row < keys ? visible + row : keys;
+    end = end < 0 ? 0 : end;
+    int64_t begin = window != 0 && end > window ? end - window : 0;
+    return {q + row * qRowStride + head * qHeadStride,
+            out + row * outRowStride + head * outHeadStride,
+            row * maskRowStride + head * maskHeadStride,
+            begin,
+            end,
+            -__builtin_inff(),
+            0};
+  }
+
+  /// score[i][j] = q_i · k_(first + j), j < count. Eight products of query and key at a time.
+  template <int Q>
+  void scores(const Query (&query)[Q], int64_t first, int64_t count,
+              float (&score)[Q][kBlock]) const {
+    constexpr int N = 8 / Q;
+    for (int64_t j = 0; j < count; j += N) {
+      const T *key[N];
+      for (int n = 0; n < N; ++n)
+        // Past the last key, take it again: the products go unused.
+        key[n] = k + (first + (j + n < count ? j + n : count - 1)) * kStride;
+      __m256 sum[8] = {};
+      auto step = [&](auto load) {
+        __m256 x[Q];
+        for (int i = 0; i < Q; ++i)
+          x[i] = load(query[i].q);
+        for (int n = 0; n < N; ++n) {
+          __m256 y = load(key[n]);
+          for (int i = 0; i < Q; ++i)
+            sum[i * N + n] = _mm256_fmadd_ps(x[i], y, sum[i * N + n]);
+        }
+      };
+      int64_t at = 0;
+      for (; at + 8 <= d; at += 8)
+        step([&](auto *row) { return load8(row + at); });
+      if (at < d)
+        step([&](auto *row) { return loadSome(row + at, d - at); });
+      float sums[8];
+      _mm256_storeu_ps(sums, horizontalSums(sum));
+      for (int i = 0; i < Q; ++i)
+        for (int n = 0; n < N; ++n)
+          if (j + n < kBlock)
+            score[i][j + n] = sums[i * N + n];
+    }
+  }
+
+  /// Turns the scores of one query into weights; returns the factor for what was summed before.
+  float weigh(Query &query, int64_t first, int64_t count, float (&score)[kBlock]) const {
+    constexpr float hidden = -__builtin_inff();
+    for (int64_t j = 0; j < count; ++j)
+      score[j] *= scale;
+    if (softcap != 0)
+      for (int64_t j = 0; j < count; ++j)
+        score[j] = softcap * tanh(score[j] / softcap);
+    if (maskAdd)
+      for (int64_t j = 0; j < count; ++j)
+        score[j] += maskAdd[query.mask + first + j];
+    if (maskKeep)
+      for (int64_t j = 0; j < count; ++j)
+        score[j] = maskKeep[query.mask + first + j] ? score[j] : hidden;
+    for (int64_t j = 0; j < query.begin - first && j < count; ++j)
+      score[j] = hidden;
+    int64_t seen = query.end - first;
+    for (int64_t j = seen < 0 ? 0 : seen < count ? seen : count; j < kBlock; ++j)
+      score[j] = hidden;
+
+    __m256 high = _mm256_set1_ps(query.largest);
+    for (int64_t j = 0; j < kBlock; j += 8)
+      high = _mm256_max_ps(high, _mm256_loadu_ps(score + j));
+    float lanes[8];
+    _mm256_storeu_ps(lanes, high);
+    float largest = lanes[0];
+    for (int lane = 1; lane < 8; ++lane)
+      largest = lanes[lane] > largest ? lanes[lane] : largest;
+    if (largest == hidden) {
+      // Nothing seen yet; −inf − −inf would be NaN.
+      for (float &weight : score)
+        weight = 0;
+      return 1;
+    }
+    for (float &weight : score)
+      weight = exp(weight - largest);
+    __m256 sum = _mm256_setzero_ps();
+    for (int64_t j = 0; j < kBlock; j += 8)
+      sum = _mm256_add_ps(sum, _mm256_loadu_ps(score + j));
+    float factor = exp(query.largest - largest);
+    query.total = query.total * factor + horizontalSum(sum);
+    query.largest = largest;
+    return factor;
+  }
+
+  /// out_i = out_i · factor_i + Σ_j weight[i][j] v_(first + j), for W vectors from column `at`.
+  template <int Q, int W>
+  void values(const Query (&query)[Q], int64_t at, int64_t first, int64_t count,
+              const float (&weight)[Q][kBlock], const float (&factor)[Q]) const {
+    __m256 sum[Q][W];
+    for (int i = 0; i < Q; ++i)
+      for (int w = 0; w < W; ++w)
+        sum[i][w] = _mm256_mul_ps(_mm256_loadu_ps(query[i].out + at + 8 * w),
+                                  _mm256_set1_ps(factor[i]));
+    for (int64_t j = 0; j < count; ++j) {
+      const T *value = v + (first + j) * vStride + at;
+      for (int w = 0; w < W; ++w) {
+        __m256 y = load8(value + 8 * w);
+        for (int i = 0; i < Q; ++i)
+          sum[i][w] = _mm256_fmadd_ps(_mm256_set1_ps(weight[i][j]), y, sum[i][w]);
+      }
+    }
+    for (int i = 0; i < Q; ++i)
+      for (int w = 0; w < W; ++w)
+        _mm256_storeu_ps(query[i].out + at + 8 * w, sum[i][w]);
+  }
+
+  template <int Q> void run(int64_t number) const {
+    Query query[Q];
+    int64_t begin = keys, end = 0;
+    for (int i = 0; i < Q; ++i) {
+      query[i] = this->query(number + i);
+      begin = query[i].begin < begin ? query[i].begin : begin;
+      end = query[i].end > end ? query[i].end : end;
+      for (int64_t c = 0; c < dv; ++c)
+        query[i].out[c] = 0;
+    }
+    for (int64_t first = begin; first < end; first += kBlock) {
+      int64_t count = end - first < kBlock ? end - first : kBlock;
+      float score[Q][kBlock], factor[Q];
+      scores<Q>(query, first, count, score);
+      for (int i = 0; i < Q; ++i)
+        factor[i] = weigh(query[i], first, count, score[i]);
+      constexpr int wide = Q == 4 ? 2 : 4;
+      int64_t at = 0;
+      for (; at + 8 * wide <= dv; at += 8 * wide)
+        values<Q, wide>(query, at, first, count, score, factor);
+      for (; at + 8 <= dv; at += 8)
+        values<Q, 1>(query, at, first, count, score, factor);
+      for (; at < dv; ++at)
+        for (int i = 0; i < Q; ++i) {
+          float sum = query[i].out[at] * factor[i];
+          for (int64_t j = 0; j < count; ++j)
+            sum += score[i][j] * load1(v[(first + j) * vStride + at]);
+          query[i].out[at] = sum;
+        }
+    }
+    for (int i = 0; i < Q; ++i) {
+      float inverse = query[i].total == 0 ? 0 : 1 / query[i].total;
+      for (int64_t c = 0; c < dv; ++c)
+        query[i].out[c] *= inverse;
+    }
+  }
+
+  void runAll(int64_t rows) const {
+    int64_t number = 0, total = rows * heads;
+    for (; number + 4 <= total; number += 4)
+      run<4>(number);
+    for (; number + 2 <= total; number += 2)
+      run<2>(number);
+    if (number < total)
+      run<1>(number);
+  }
+};
+
+} // namespace
+} // namespace otf::cpu
+
+void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
+                       int64_t qHeadStride, const float *k, int64_t kStride, const float *v,
+                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
+                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
+                       float *out, int64_t outRowStride, int64_t outHeadStride) {
+  otf::cpu::Attention<float>{q,       qRowStride, qHeadStride, k,        kStride,
+                             v,       vStride,    heads,       keys,     d,
+                             dv,      scale,      softcap,     visible,  window,
+                             maskAdd, maskKeep,   maskRowStride, maskHeadStride,
+                             out,     outRowStride, outHeadStride}
+      .runAll(rows);
+}
+
+void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
+                       int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
+                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
+                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
+                       float *out, int64_t outRowStride, int64_t outHeadStride) {
+  otf::cpu::Attention<uint16_t>{q,       qRowStride, qHeadStride, k,        kStride,
+                                v,       vStride,    heads,       keys,     d,
+                                dv,      scale,      softcap,     visible,  window,
+                                maskAdd, maskKeep,   maskRowStride, maskHeadStride,
+                                out,     outRowStride, outHeadStride}
+      .runAll(rows);
+}

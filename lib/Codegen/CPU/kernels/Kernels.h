@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CPU micro-kernels that generated code calls. They are compiled to LLVM bitcode once per
+ * instruction set; otf-compile links them to what it generates and the optimiser specialises them,
+ * so a size passed as a constant costs nothing here.
+ *
+ * None of them allocates, fails, keeps state or calls the C library (otf_sin and otf_cos call libm).
+ * Strides of float arrays are in elements, of records in bytes. Pointers never overlap unless said.
+ * Blobs, tiles and records are those of lib/Encoding/Layout.h and docs/Architecture.md. */
+#ifndef OTF_CODEGEN_CPU_KERNELS_H
+#define OTF_CODEGEN_CPU_KERNELS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Contraction of m rows of activations with one tile of eight weight rows.
+ *   tile       one tile, 16-byte aligned; not the blob: the caller adds tileOffset(t)
+ *   rec        record of row 0; row i is at rec + i·recStride (bytes; a multiple of 64)
+ *   m          1 to 16. A row's result does not depend on m: bits are equal for any batch.
+ *   acc        f32[m][8], written: acc[8i + r] = Σ_k W[r, k] x_i[k]. Rows past N give 0.
+ * Plain: k columns. Integer and table:
+ *   kb         background columns (layout.background)
+ *   group      columns a scale, a multiple of 32; 0, or more than kb, for one group a row
+ *   outliers   outlier columns
+ *   table      codebook2: four int8, |t| ≤ 127, code 0 in the lowest byte */
+void otf_tile_f32(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t k,
+                  float *acc);
+void otf_tile_f16(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t k,
+                  float *acc);
+void otf_tile_int8(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
+                   int64_t group, int64_t outliers, float *acc);
+void otf_tile_int4(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
+                   int64_t group, int64_t outliers, float *acc);
+void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m,
+                        int64_t kb, int64_t group, int64_t outliers, uint32_t table, float *acc);
+
+/* What a row goes through before it is used. Given as an int64_t. */
+enum {
+  OTF_NORM_NONE = 0,
+  OTF_NORM_RMS = 1,   /* x / sqrt(mean(x²) + eps) · gamma + beta */
+  OTF_NORM_LAYER = 2, /* (x − mean) / sqrt(variance + eps) · gamma + beta */
+};
+
+/* The record of one row.
+ *   x            f32[k]; may not be inside rec
+ *   norm, eps    see above; eps is ignored without a norm
+ *   gamma, beta  f32[k], or null for 1 and 0; both ignored without a norm
+ *   rec          written whole, padding included: plainRecordBytes(k), recordLayout(kb, outliers).bytes
+ *   index        u32[k]: the weight blob's column index, or null when outliers is 0
+ *   kb           background columns; k = kb + outliers
+ * A row that holds NaN or an infinity gives NaN in every result that reads its group of 32. */
+void otf_record_f32(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
+                    const float *beta, void *rec);
+void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
+                   const float *beta, const uint32_t *index, int64_t kb, int64_t outliers,
+                   void *rec);
+
+/* One row of an encoded matrix as f32 (an embedding).
+ *   blob   the whole blob, 16-byte aligned; it begins with the column index if outliers > 0
+ *   row    0 to N − 1, checked by the caller
+ *   out    f32[k], or f32[kb + outliers], in the order of the matrix */
+void otf_row_f32(const void *blob, int64_t row, int64_t k, float *out);
+void otf_row_f16(const void *blob, int64_t row, int64_t k, float *out);
+void otf_row_int8(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
+                  float *out);
+void otf_row_int4(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
+                  float *out);
+void otf_row_codebook2(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
+                       uint32_t table, float *out);
+
+/* Norm of a row; parameters as for records. out may be x. */
+void otf_norm(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
+              const float *beta, float *out);
+
+/* Rotary embedding of one head of one position, halves convention:
+ *   out[i] = x[i]·cos[i] − x[i+h]·sin[i], out[i+h] = x[i+h]·cos[i+h] + x[i]·sin[i+h], h = rotary/2
+ *   x, out     f32[d]; out may be x
+ *   rotary     even, at most d; dimensions from rotary on are copied
+ *   cos, sin   f32[rotary]. */
+void otf_rope(const float *x, int64_t d, int64_t rotary, const float *cos, const float *sin,
+              float *out);
+
+/* Appends `rows` rows of d values to a cache: cache[r·cacheStride + i] = x[r·xStride + i].
+ * cache points at the first row to write. f16 rounds to nearest even. */
+void otf_append_f32(const float *x, int64_t xStride, int64_t rows, int64_t d, float *cache,
+                    int64_t cacheStride);
+void otf_append_f16(const float *x, int64_t xStride, int64_t rows, int64_t d, uint16_t *cache,
+                    int64_t cacheStride);
+
+/* Attention of the query heads that share one key-value head of one batch entry:
+ *   out = softmax(cap(scale · q kᵀ) + mask) v
+ *   q                f32; row r (a position), head h at q + r·qRowStride + h·qHeadStride, d values
+ *   rows, heads      query positions; query heads of this key-value head
+ *   k, v             key j at k + j·kStride (d values), v + j·vStride (dv values); f32 or f16 bits
+ *   keys             keys in the cache, 0 allowed
+ *   scale, softcap   cap(s) = softcap · tanh(s / softcap); softcap 0: cap(s) = s
+ *   visible          row r sees keys j < min(keys, visible + r): past + 1 if causal, else keys
+ *   window           and of those the last `window` ones; 0: all
+ *   maskAdd          f32 added to scores, or null. −inf hides a key.
+ *   maskKeep         u8, 0 hides a key, or null. At most one of the two masks.
+ *   maskRowStride, maskHeadStride   mask of row r, head h, key j is at r·row + h·head + j
+ *   out              f32; row r, head h at out + r·outRowStride + h·outHeadStride, dv values
+ * A query that sees no key gives 0. Needs no scratch: the output rows hold the running sums. */
+void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
+                       int64_t qHeadStride, const float *k, int64_t kStride, const float *v,
+                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
+                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
+                       float *out, int64_t outRowStride, int64_t outHeadStride);
+void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
+                       int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
+                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
+                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
+                       float *out, int64_t outRowStride, int64_t outHeadStride);
+
+/* Scalar functions for generated loops: inlined, branch-free (exp, log, tanh, erf), so that loops
+ * over them vectorise. Errors in units in the last place are in the tests. */
+float otf_exp(float x);
+float otf_log(float x);
+float otf_tanh(float x);
+float otf_erf(float x);
+float otf_sin(float x);
+float otf_cos(float x);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OTF_CODEGEN_CPU_KERNELS_H */

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records: a row of activations as contractions read it (docs/Architecture.md), made once for all
+// consumers. Scales are per 32 activations: scale = max|x| / 127, q = rint(x / scale), with true
+// divisions, so that every machine gives the same bytes.
+#include "Encoding/Layout.h"
+#include "Norm.h"
+
+namespace otf::cpu {
+namespace {
+
+/// Quantises 32 floats; returns the scale, writes 32 bytes and their sum.
+inline float quantizeChunk(const float *x, int8_t *q, int32_t *sum) {
+  __m256 v[4];
+  // Magnitudes compare as integers; so a NaN is the largest of all and reaches the scale.
+  __m256i largest = _mm256_setzero_si256();
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm256_loadu_ps(x + 8 * i);
+    __m256i magnitude =
+        _mm256_and_si256(_mm256_castps_si256(v[i]), _mm256_set1_epi32(0x7fffffff));
+    largest = _mm256_max_epi32(largest, magnitude);
+  }
+  float scale = __builtin_bit_cast(float, horizontalMax(largest)) / 127.0f;
+  __m256 divisor = _mm256_set1_ps(scale == 0 ? 1.0f : scale);
+  __m256i n[4];
+  for (int i = 0; i < 4; ++i) {
+    __m256 t = _mm256_div_ps(v[i], divisor);
+    // Only a subnormal scale can be so coarse that this clips.
+    t = _mm256_min_ps(_mm256_max_ps(t, _mm256_set1_ps(-127)), _mm256_set1_ps(127));
+    n[i] = _mm256_cvtps_epi32(t);
+  }
+  *sum = horizontalSum(_mm256_add_epi32(_mm256_add_epi32(n[0], n[1]), _mm256_add_epi32(n[2], n[3])));
+  // Packing works within 128-bit halves; the permutation puts the words of four back in order.
+  __m256i packed =
+      _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
+  packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(q), packed);
+  return scale;
+}
+
+} // namespace
+} // namespace otf::cpu
+
+void otf_record_f32(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
+                    const float *beta, void *rec) {
+  otf::cpu::RowNorm row(x, k, norm, eps, gamma, beta);
+  float *out = static_cast<float *>(rec);
+  for (int64_t i = 0; i < k; ++i)
+    out[i] = row[i];
+  for (int64_t i = k; i < otf::plainRecordBytes(k) / 4; ++i)
+    out[i] = 0;
+}
+
+void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
+                   const float *beta, const uint32_t *index, int64_t kb, int64_t outliers,
+                   void *rec) {
+  otf::cpu::RowNorm row(x, k, norm, eps, gamma, beta);
+  otf::RecordLayout layout = otf::recordLayout(kb, outliers);
+  uint8_t *bytes = static_cast<uint8_t *>(rec);
+  int8_t *q = static_cast<int8_t *>(rec);
+  float *scale = reinterpret_cast<float *>(bytes + layout.scaleOffset);
+  int32_t *sum = reinterpret_cast<int32_t *>(bytes + layout.sumOffset);
+  float *outlier = reinterpret_cast<float *>(bytes + layout.outlierOffset);
+
+  for (int64_t c = 0; c < layout.chunks; ++c) {
+    int64_t first = c * otf::kChunkColumns;
+    int64_t left = kb - first;
+    int64_t count = left < otf::kChunkColumns ? left : otf::kChunkColumns;
+    float values[otf::kChunkColumns];
+    if (count < otf::kChunkColumns)
+      for (float &value : values)
+        value = 0;
+    if (index)
+      for (int64_t i = 0; i < count; ++i)
+        values[i] = row[index[first + i]];
+    else
+      for (int64_t i = 0; i < count; ++i)
+        values[i] = row[first + i];
+    scale[c] = otf::cpu::quantizeChunk(values, q + first, sum + c);
+  }
+  for (int64_t i = 0; i < outliers; ++i)
+    outlier[i] = row[index[kb + i]];
+  for (int64_t i = layout.outlierOffset + 4 * outliers; i < layout.bytes; ++i)
+    bytes[i] = 0;
+}

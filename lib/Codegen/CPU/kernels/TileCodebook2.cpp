@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contractions with codebook2 weights; Encoding/Codebook2.h draws the chunk. vpshufb maps codes to
+// unsigned bytes u with table = low + factor · u, so
+//   Σ table[q] x = factor · Σ u x + low · Σ x.
+//
+// On AVX2 u must fit 7 bits (Dot.h). It does for factor 1 when the table spans at most 127, and for
+// factor 2 when its entries differ by even numbers, as −125, −37, 37, 125 do. Any other table takes
+// the signed form, which costs one instruction more a step.
+#include "Dot.h"
+#include "Kernels.h"
+#include "TileGrouped.h"
+
+namespace otf::cpu {
+namespace {
+
+struct Table {
+  int32_t low = 0;
+  int32_t factor = 1;
+  __m256i bytes; ///< u, repeated: entry q of every sixteen bytes' first four
+
+  static int32_t entry(uint32_t table, int q) { return int8_t(table >> 8 * q); }
+
+  static __m256i broadcast(uint32_t four) { return _mm256_set1_epi32(int32_t(four)); }
+
+  explicit Table(uint32_t table) {
+    low = entry(table, 0);
+    int32_t high = low;
+    bool even = true;
+    for (int q = 1; q < 4; ++q) {
+      int32_t e = entry(table, q);
+      low = e < low ? e : low;
+      high = e > high ? e : high;
+      even &= ((e - entry(table, 0)) & 1) == 0;
+    }
+    factor = high - low > 127 && even ? 2 : 1;
+    uint32_t u = 0;
+    for (int q = 0; q < 4; ++q)
+      u |= uint32_t((entry(table, q) - low) / factor) << 8 * q;
+    bytes = broadcast(u);
+    fitsSevenBits = (high - low) / factor <= 127;
+  }
+
+  bool fitsSevenBits = false;
+};
+
+/// Calls use(step, codes) with the codes of each step, one a byte.
+template <typename Use> inline void forSteps(const uint8_t *chunk, Use use) {
+  for (int v = 0; v < 2; ++v) {
+    __m256i packed = loadBytes(chunk + 32 * v);
+    for (int j = 0; j < 4; ++j)
+      use(4 * v + j,
+          _mm256_and_si256(_mm256_srli_epi16(packed, 2 * j), _mm256_set1_epi8(3)));
+  }
+}
+
+struct OffsetTile {
+  static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Codebook2);
+  static constexpr bool hasZeros = true;
+  Table table;
+
+  template <int MR>
+  void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
+           __m256i (&out)[MR]) const {
+    for (int i = 0; i < MR; ++i)
+      out[i] = _mm256_setzero_si256();
+    forSteps(chunk, [&](int step, __m256i codes) {
+      __m256i w = _mm256_shuffle_epi8(table.bytes, codes);
+      for (int i = 0; i < MR; ++i)
+        out[i] = dotUnsigned(out[i], w, broadcast4(x + i * stride + 4 * step));
+    });
+    for (int i = 0; i < MR; ++i) {
+      __m256i scaled = table.factor == 2 ? _mm256_slli_epi32(out[i], 1) : out[i];
+      out[i] = _mm256_add_epi32(scaled, _mm256_set1_epi32(table.low * sum[i]));
+    }
+  }
+};
+
+#ifndef __AVX512VNNI__
+struct SignedTile {
+  static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Codebook2);
+  static constexpr bool hasZeros = true;
+  __m256i bytes;
+
+  template <int MR>
+  void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&)[MR],
+           __m256i (&out)[MR]) const {
+    for (int i = 0; i < MR; ++i)
+      out[i] = _mm256_setzero_si256();
+    forSteps(chunk, [&](int step, __m256i codes) {
+      __m256i w = _mm256_shuffle_epi8(bytes, codes);
+      __m256i magnitude = _mm256_abs_epi8(w);
+      for (int i = 0; i < MR; ++i)
+        out[i] = dotSigned(out[i], w, magnitude, broadcast4(x + i * stride + 4 * step));
+    });
+  }
+};
+#endif
+
+} // namespace
+} // namespace otf::cpu
+
+void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m,
+                        int64_t kb, int64_t group, int64_t outliers, uint32_t table, float *acc) {
+  using namespace otf::cpu;
+  Table offset(table);
+#ifndef __AVX512VNNI__
+  if (!offset.fitsSevenBits)
+    return groupedTile(SignedTile{Table::broadcast(table)}, tile, rec, recStride, m, kb, group,
+                       outliers, acc);
+#endif
+  groupedTile(OffsetTile{offset}, tile, rec, recStride, m, kb, group, outliers, acc);
+}

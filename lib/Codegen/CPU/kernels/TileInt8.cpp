@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contractions with int8 weights; Encoding/Int8.h draws the chunk.
+#include "Dot.h"
+#include "Kernels.h"
+#include "TileGrouped.h"
+
+namespace otf::cpu {
+namespace {
+
+struct Int8Tile {
+  static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Int8);
+  static constexpr bool hasZeros = false;
+
+  template <int MR>
+  void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
+           __m256i (&out)[MR]) const {
+#ifdef __AVX512VNNI__
+    // w + 128 is unsigned, so 128 · Σx comes off again.
+    for (int i = 0; i < MR; ++i)
+      out[i] = _mm256_set1_epi32(-128 * sum[i]);
+    for (int step = 0; step < 8; ++step) {
+      __m256i w = _mm256_xor_si256(loadBytes(chunk + 32 * step), _mm256_set1_epi8(-128));
+      for (int i = 0; i < MR; ++i)
+        out[i] = dotUnsigned(out[i], w, broadcast4(x + i * stride + 4 * step));
+    }
+#else
+    (void)sum;
+    for (int i = 0; i < MR; ++i)
+      out[i] = _mm256_setzero_si256();
+    for (int step = 0; step < 8; ++step) {
+      __m256i w = loadBytes(chunk + 32 * step);
+      __m256i magnitude = _mm256_abs_epi8(w);
+      for (int i = 0; i < MR; ++i)
+        out[i] = dotSigned(out[i], w, magnitude, broadcast4(x + i * stride + 4 * step));
+    }
+#endif
+  }
+};
+
+} // namespace
+} // namespace otf::cpu
+
+void otf_tile_int8(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
+                   int64_t group, int64_t outliers, float *acc) {
+  otf::cpu::groupedTile(otf::cpu::Int8Tile{}, tile, rec, recStride, m, kb, group, outliers, acc);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// plan.kernel to CUDA C++. An entry is short: its sizes and pointers, then one instantiation of the
+// device library with functors printed from the kernel's region. The entries behind the device
+// library are one translation unit that NVRTC compiles alone.
+#ifndef OTF_CODEGEN_CUDA_EMITKERNEL_H
+#define OTF_CODEGEN_CUDA_EMITKERNEL_H
+
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace otf::cuda {
+
+struct CudaKernel {
+  std::string name;   ///< of the entry: that of the plan.kernel
+  std::string source; ///< constants and the entry, without the device library
+  /// Blocks in x, over the kernel's own sizes d0, d1, … and, with caches, past, capacity, batch;
+  /// each launch says what they are. A grid that depends on `past` changes with every token and so
+  /// forbids the replay of graphs: whoever writes the plan puts `capacity` for it. Any grid gives
+  /// right results.
+  Size grid;
+  unsigned block = 256;
+  unsigned shared = 0; ///< dynamic shared memory, bytes
+};
+
+/// Nothing after a diagnostic.
+std::optional<CudaKernel> emitCuda(plan::KernelOp kernel);
+
+struct CudaSource {
+  std::string text; ///< device library and all entries
+  std::vector<CudaKernel> kernels;
+};
+
+/// Every plan.kernel of the module, in order.
+std::optional<CudaSource> emitCudaSource(mlir::ModuleOp planned);
+
+} // namespace otf::cuda
+
+#endif // OTF_CODEGEN_CUDA_EMITKERNEL_H

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One instantiation of the device library for each operator. Positions and heads: a tensor of heads
+// is [B, H, S, D] or, with positions_first, [B, S, H, D].
+
+#include "lib/Codegen/CUDA/CodecName.h"
+#include "lib/Codegen/CUDA/KernelFrame.h"
+
+using namespace mlir;
+
+namespace otf::cuda {
+
+// A block of the device library is eight warps. Two blocks on each of an H200's 132 multiprocessors
+// keep enough bytes in flight; below that, warps share tiles.
+static constexpr int64_t kWarps = 8, kBlocksWanted = 264;
+
+bool emitGenerate(KernelFrame &k, tensor::GenerateOp op) {
+  ArrayRef<otf::Size> shape = k.result.shape;
+  std::optional<std::string> total = k.product(shape, op.getLoc());
+  if (!total)
+    return false;
+  k.line("otf::map(" + *total + ", [=](long long p) {");
+  ++k.indent;
+  auto indices = k.split("p", shape, op.getLoc());
+  if (!indices)
+    return false;
+  Block &body = op.getBody().front();
+  for (auto [argument, name] : llvm::zip_equal(body.getArguments(), *indices))
+    k.names[argument] = name;
+  auto yielded = k.program(body, {*indices, "p", shape});
+  if (!yielded)
+    return false;
+  k.line(k.result.pointer + "[p] = " + yielded->front() + ";");
+  --k.indent;
+  k.line("});");
+  k.grid = KernelFrame::gridFor(shape);
+  return true;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Contractions and rows
+//===------------------------------------------------------------------------------------------===//
+
+static std::optional<CodecName> codecOf(Operation *op, MatrixType type) {
+  CodecName name = codecName(unsigned(type.getEncoding().getKind()), type.getEncoding().getGroup(),
+                             type.getRows(), type.getColumns(), type.getOutliers());
+  if (!name.error)
+    return name;
+  op->emitError() << type << ": " << name.error;
+  return std::nullopt;
+}
+
+/// Warps that share a tile: enough for the machine, and not more than there are columns for.
+static int64_t splitFor(int64_t rows, int64_t chunks) {
+  int64_t tiles = (rows + 7) / 8, split = 1;
+  while (split < kWarps && tiles * split / kWarps < kBlocksWanted && split * 2 * 4 <= chunks)
+    split *= 2;
+  return split;
+}
+
+bool emitLinear(KernelFrame &k, LinearOp op) {
+  MatrixType type = op.getWeight().getType();
+  std::optional<CodecName> codec = codecOf(op, type);
+  if (!codec)
+    return false;
+  bool records = cast<RankedTensorType>(op.getInput().getType()).getElementType().isInteger(8);
+  if (records == codec->plain) {
+    op.emitError() << codec->weight << " cannot read " << op.getInput().getType()
+                   << "; integer and table encodings read records of otf.prologue, plain ones f32";
+    return false;
+  }
+  ArrayRef<otf::Size> shape = k.result.shape;
+  std::optional<std::string> rows = k.product(shape.drop_back(), op.getLoc());
+  if (!rows)
+    return false;
+  int64_t split = splitFor(type.getRows(), codec->chunks);
+  k.line("otf::linear<" + codec->weight + ", " + Twine(split) + ">(" +
+         k.memory[op.getWeight()].pointer + ", " + k.memory[op.getInput()].pointer + ", " + *rows +
+         ",");
+  ++k.indent;
+  k.line("[=](long long m, long long n, float acc) {");
+  ++k.indent;
+  k.line("const long long p = m * " + Twine(type.getRows()) + "ll + n;");
+  if (op.getBias())
+    k.line("acc += " + k.memory[op.getBias()].pointer + "[n];");
+  std::string value = "acc";
+  if (!op.getEpilogue().empty()) {
+    Block &block = op.getEpilogue().front();
+    auto indices = k.split("m", shape.drop_back(), op.getLoc());
+    if (!indices)
+      return false;
+    indices->push_back("n");
+    k.names[block.getArgument(0)] = "acc";
+    for (auto [argument, name] : llvm::zip_equal(block.getArguments().drop_front(), *indices))
+      k.names[argument] = name;
+    auto yielded = k.program(block, {*indices, "p", shape});
+    if (!yielded)
+      return false;
+    value = yielded->front();
+  }
+  k.line(k.result.pointer + "[p] = " + value + ";");
+  --k.indent;
+  k.line("});");
+  --k.indent;
+  int64_t tiles = (type.getRows() + 7) / 8;
+  k.grid = otf::Size((tiles * split + kWarps - 1) / kWarps);
+  return true;
+}
+
+bool emitEmbedding(KernelFrame &k, EmbeddingOp op) {
+  MatrixType type = op.getTable().getType();
+  std::optional<CodecName> codec = codecOf(op, type);
+  ArrayRef<otf::Size> shape = k.result.shape;
+  std::optional<std::string> rows = k.product(shape.drop_back(), op.getLoc());
+  if (!codec || !rows)
+    return false;
+  k.line("otf::embedding<" + codec->weight + ">(" + k.memory[op.getTable()].pointer + ", " +
+         k.memory[op.getIds()].pointer + ", " + *rows + ",");
+  k.line("    [=](long long m, long long c, float w) { " + k.result.pointer + "[m * " +
+         Twine(type.getColumns()) + "ll + c] = w; });");
+  k.grid = KernelFrame::gridFor(shape);
+  return true;
+}
+
+static StringRef kindName(NormKind kind) {
+  return kind == NormKind::rms     ? "otf::Normal::rms"
+         : kind == NormKind::layer ? "otf::Normal::layer"
+                                   : "otf::Normal::none";
+}
+
+/// `x`'s row functor, and the text of its sizes.
+static std::optional<std::pair<std::string, std::string>> rowsOf(KernelFrame &k, Operation *op,
+                                                                 Value x) {
+  const Memory &memory = k.memory[x];
+  std::optional<std::string> rows = k.product(ArrayRef(memory.shape).drop_back(), op->getLoc());
+  std::optional<std::string> width = k.size(memory.shape.back(), op->getLoc());
+  if (!rows || !width)
+    return std::nullopt;
+  return std::pair("[=](long long m, long long c) { return " + memory.pointer + "[m * " + *width +
+                       " + c]; }, " + *rows,
+                   *width);
+}
+
+static std::string epsilonOf(FloatAttr attribute) { return ScalarPrinter::literal(attribute); }
+
+bool emitNorm(KernelFrame &k, NormOp op) {
+  auto rows = rowsOf(k, op, op.getInput());
+  if (!rows)
+    return false;
+  k.line("otf::norm<" + kindName(op.getKind()) + ">(" + rows->first + ", " + rows->second + ", " +
+         epsilonOf(op.getEpsilonAttr()) + ", " + k.pointerOr0(op.getScale()) + ", " +
+         k.pointerOr0(op.getBias()) + ",");
+  k.line("    [=](long long m, long long c, float v) { " + k.result.pointer + "[m * " +
+         rows->second + " + c] = v; });");
+  k.grid = elementCount(ArrayRef(k.result.shape).drop_back());
+  return true;
+}
+
+bool emitPrologue(KernelFrame &k, PrologueOp op) {
+  auto rows = rowsOf(k, op, op.getInput());
+  std::optional<int64_t> width = k.memory[op.getInput()].shape.back().constant();
+  if (!rows)
+    return false;
+  if (!width) {
+    op.emitError() << "the width of a row must be static, got " << op.getInput().getType();
+    return false;
+  }
+  int64_t outliers = op.getColumns() ? op.getColumns().getType().getOutliers() : 0;
+  k.line("otf::record<otf::RecordLayout<" + Twine(*width) + ", " + Twine(outliers) + ">, " +
+         kindName(op.getKind()) + ">(" + rows->first + ", " + epsilonOf(op.getEpsilonAttr()) +
+         ", " + k.pointerOr0(op.getScale()) + ", " + k.pointerOr0(op.getBias()) + ", " +
+         (outliers ? k.memory[op.getColumns()].pointer : std::string("nullptr")) + ", " +
+         k.result.pointer + ");");
+  k.grid = elementCount(ArrayRef(k.result.shape).drop_back());
+  return true;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Heads
+//===------------------------------------------------------------------------------------------===//
+
+bool emitRope(KernelFrame &k, RopeOp op) {
+  const Memory &x = k.memory[op.getInput()], &cos = k.memory[op.getCos()],
+               &sin = k.memory[op.getSin()];
+  std::optional<int64_t> width = x.shape[3].constant(), rotary = cos.shape[2].constant();
+  if (!width || !rotary) {
+    op.emitError() << "the width of a head must be static, got " << op.getInput().getType();
+    return false;
+  }
+  bool positionsFirst = op.getPositionsFirst();
+  Location loc = op.getLoc();
+  auto rows = k.product(ArrayRef(x.shape).take_front(3), loc);
+  auto perBatch = k.size(x.shape[1] * x.shape[2], loc);
+  auto positions = k.size(x.shape[positionsFirst ? 1 : 2], loc), last = k.size(x.shape[2], loc);
+  if (!rows || !perBatch || !positions || !last)
+    return false;
+  bool shared = cos.shape[0] == otf::Size(1);
+  std::string position = positionsFirst ? "r % " + *perBatch + " / " + *last : "r % " + *last;
+  std::string row = shared ? "(" + position + ")"
+                           : "(r / " + *perBatch + " * " + *positions + " + " + position + ")";
+  auto table = [&](const Memory &memory) {
+    return "[=](long long r, int i) { return " + memory.pointer + "[" + row + " * " +
+           std::to_string(*rotary) + "ll + i]; }";
+  };
+  std::string element = "[r * " + std::to_string(*width) + "ll + i]";
+  k.line("otf::rope<" + Twine(*width) + ", " + Twine(*rotary) + ", false>(" + *rows + ",");
+  k.line("    [=](long long r, int i) { return " + x.pointer + element + "; },");
+  k.line("    " + table(cos) + ",");
+  k.line("    " + table(sin) + ",");
+  k.line("    [=](long long r, int i, float v) { " + k.result.pointer + element + " = v; });");
+  k.grid = KernelFrame::gridFor(x.shape);
+  return true;
+}
+
+static bool halfOrSingle(Operation *op, Type element) {
+  if (element.isF32() || element.isF16())
+    return true;
+  op->emitError() << "a cache holds f32 or f16, got " << element;
+  return false;
+}
+
+bool emitAppend(KernelFrame &k, AppendOp op) {
+  const Memory &x = k.memory[op.getUpdate()], &cache = k.memory[op.getPast()];
+  StateType state = op.getPast().getType();
+  if (!halfOrSingle(op, state.getElementType()))
+    return false;
+  bool positionsFirst = op.getPositionsFirst();
+  auto positions = k.size(x.shape[positionsFirst ? 1 : 2], op.getLoc());
+  auto batch = k.size(x.shape[0], op.getLoc());
+  if (!positions || !batch)
+    return false;
+  std::string heads = std::to_string(state.getHeads()) + "ll";
+  std::string width = std::to_string(state.getWidth()) + "ll";
+  // Row o of the cache is (batch, head).
+  std::string row = positionsFirst ? "((o / " + heads + " * " + *positions + " + s) * " + heads +
+                                         " + o % " + heads + ")"
+                                   : "(o * " + *positions + " + s)";
+  k.line("otf::append(" + cache.pointer + ",");
+  k.line("    [=](long long o, long long s, long long i) { return " + x.pointer + "[" + row +
+         " * " + width + " + i]; },");
+  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity);");
+  k.grid = KernelFrame::gridFor(x.shape);
+  return true;
+}
+
+namespace {
+/// Keys or values: a cache, or a tensor [B, Hkv, T, D].
+struct Keys {
+  int64_t width = 0, heads = 0;
+  Type element;
+  std::string count, view; ///< number of keys; an otf::Heads
+};
+} // namespace
+
+static std::optional<Keys> keysOf(KernelFrame &k, Operation *op, Value operand,
+                                  const otf::Size &positions) {
+  const Memory &memory = k.memory[operand];
+  Keys keys;
+  keys.element = memory.element;
+  std::string rowsOfHead;
+  if (auto state = dyn_cast<StateType>(operand.getType())) {
+    keys.width = state.getWidth();
+    keys.heads = state.getHeads();
+    auto added = k.size(positions, op->getLoc());
+    if (!added)
+      return std::nullopt;
+    keys.count = "past + " + *added;
+    rowsOfHead = "capacity";
+  } else {
+    auto width = memory.shape[3].constant(), heads = memory.shape[1].constant();
+    if (!width || !heads) {
+      op->emitError() << "the heads of keys and their width must be static, got "
+                      << operand.getType();
+      return std::nullopt;
+    }
+    keys.width = *width;
+    keys.heads = *heads;
+    auto count = k.size(memory.shape[2], op->getLoc());
+    if (!count)
+      return std::nullopt;
+    keys.count = rowsOfHead = *count;
+  }
+  std::string width = std::to_string(keys.width) + "ll";
+  keys.view = "otf::Heads<" + ScalarPrinter::typeName(keys.element) + ">{" + memory.pointer + ", " +
+              std::to_string(keys.heads) + "ll * " + rowsOfHead + " * " + width + ", " +
+              rowsOfHead + " * " + width + ", " + width + "}";
+  return keys;
+}
+
+bool emitAttention(KernelFrame &k, AttentionOp op) {
+  const Memory &q = k.memory[op.getQuery()];
+  bool positionsFirst = op.getPositionsFirst();
+  const otf::Size &positions = q.shape[positionsFirst ? 1 : 2];
+  auto heads = q.shape[positionsFirst ? 2 : 1].constant(), width = q.shape[3].constant();
+  auto keys = keysOf(k, op, op.getKey(), positions),
+       values = keysOf(k, op, op.getValue(), positions);
+  auto batch = k.size(q.shape[0], op.getLoc()), length = k.size(positions, op.getLoc());
+  if (!keys || !values || !batch || !length || !halfOrSingle(op, keys->element))
+    return false;
+  if (!heads || !width || keys->element != values->element || keys->heads != values->heads ||
+      keys->heads < 1 || *heads % keys->heads != 0 || *width != keys->width ||
+      k.result.shape[3] != otf::Size(values->width)) {
+    op.emitError()
+        << "keys and values must agree with each other and divide the query's heads, got "
+        << op.getQuery().getType() << ", " << op.getKey().getType() << ", "
+        << op.getValue().getType();
+    return false;
+  }
+  int64_t group = *heads / keys->heads;
+  std::string mask = "otf::MaskNone{}";
+  if (Value operand = op.getMask()) {
+    const Memory &m = k.memory[operand];
+    auto spans = [&](int axis) { return m.shape[axis] != otf::Size(1); };
+    auto row = k.size(m.shape[3], op.getLoc()),
+         plane = k.size(m.shape[2] * m.shape[3], op.getLoc()),
+         cube = k.size(m.shape[1] * m.shape[2] * m.shape[3], op.getLoc());
+    if (!row || !plane || !cube)
+      return false;
+    auto stride = [&](int axis, const std::string &text) { return spans(axis) ? text : "0"; };
+    bool keep = m.element.isInteger(1);
+    mask = (keep ? "otf::MaskKeep{reinterpret_cast<const otf::uint8_t *>(" + m.pointer + ")"
+                 : "otf::MaskAdd{" + m.pointer) +
+           ", " + stride(0, *cube) + ", " + stride(1, *plane) + ", " + stride(2, *row) + ", 1}";
+  }
+  auto element = [&](const std::string &pointer, int64_t w) {
+    std::string h = std::to_string(*heads) + "ll";
+    std::string row = positionsFirst ? "((long long)b * " + *length + " + i) * " + h + " + h"
+                                     : "((long long)b * " + h + " + h) * " + *length + " + i";
+    return pointer + "[(" + row + ") * " + std::to_string(w) + "ll + d]";
+  };
+  k.line("otf::attention<otf::AttentionShape<" + Twine(*width) + ", " + Twine(values->width) +
+         ", " + Twine(group) + ">>(");
+  ++k.indent;
+  k.line(*batch + ", " + Twine(keys->heads) + ", " + *length + ", " + keys->count + ",");
+  k.line("[=](int b, int h, int i, int d) { return " + element(q.pointer, *width) + "; },");
+  k.line(keys->view + ",");
+  k.line(values->view + ",");
+  k.line(ScalarPrinter::literal(op.getScaleAttr()) + ", " +
+         ScalarPrinter::literal(op.getSoftcapAttr()) + ", " + mask + ",");
+  k.line("[=](int b, int h, int i, int d, float v) { " + element(k.result.pointer, values->width) +
+         " = v; });");
+  --k.indent;
+  // A block for each key head and, per position, each four query heads: all that decoding can use.
+  k.grid = q.shape[0] * positions * otf::Size(keys->heads * ((group + 3) / 4));
+  return true;
+}
+
+} // namespace otf::cuda

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the emitters of operators share: the kernel's parameters as variables, and the text so far.
+#ifndef OTF_CODEGEN_CUDA_KERNELFRAME_H
+#define OTF_CODEGEN_CUDA_KERNELFRAME_H
+
+#include "lib/Codegen/CUDA/EmitKernel.h"
+#include "lib/Codegen/CUDA/ScalarPrinter.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace otf::cuda {
+
+class KernelFrame : public ScalarPrinter {
+public:
+  Memory result; ///< of the root operator, unless it is a cache
+  Size grid = 1;
+
+  /// `pointer` of an optional operand.
+  std::string pointerOr0(mlir::Value value) {
+    return value ? memory[value].pointer : std::string("nullptr");
+  }
+  /// Blocks for one thread an element of `shape`: exact in the static sizes, one block or eight a
+  /// row in the others, since a polynomial cannot divide. Kernels stride over the rest.
+  static Size gridFor(llvm::ArrayRef<Size> shape);
+};
+
+// Each writes the body of the entry, sets `grid`, and returns false after a diagnostic.
+bool emitGenerate(KernelFrame &k, mlir::tensor::GenerateOp op);
+bool emitLinear(KernelFrame &k, LinearOp op);
+bool emitEmbedding(KernelFrame &k, EmbeddingOp op);
+bool emitNorm(KernelFrame &k, NormOp op);
+bool emitPrologue(KernelFrame &k, PrologueOp op);
+bool emitRope(KernelFrame &k, RopeOp op);
+bool emitAppend(KernelFrame &k, AppendOp op);
+bool emitAttention(KernelFrame &k, AttentionOp op);
+
+} // namespace otf::cuda
+
+#endif // OTF_CODEGEN_CUDA_KERNELFRAME_H

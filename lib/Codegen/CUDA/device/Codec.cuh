@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Encodings of weights, as docs/Architecture.md draws them: tiles of eight rows, in which a row is
+// one 32-bit lane. A codec turns the words that one row has in 32 columns into eight words of four
+// signed bytes, word i holding columns 4i ... 4i+3, ready for dp4a or the integer MMA; then
+//
+//     weight = scale * (byte - kOffset) + zero
+//
+// A new integer encoding is one more struct here; no kernel changes. `planes<w,k>` will be
+// kWords = k with a decode that sums its planes' permutes.
+
+namespace otf {
+
+/// 32 columns: 8 steps of 32 bytes, codes -127 ... 127.
+template <int Group> struct Int8 {
+  static constexpr bool kInteger = true;
+  static constexpr int kGroup = Group; // columns that share a scale
+  static constexpr int kWords = 8;     // words of a row in 32 columns
+  static constexpr int kOffset = 0;    // taken off each byte
+  static constexpr bool kZero = false; // f16 zero[8] after scale[8]
+  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
+                                                uint32_t (&bytes)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      bytes[i] = code[i];
+  }
+};
+
+/// 32 columns: 4 vectors; the low nibble of byte (v, row, b) is column 4v+b, the high 16+4v+b.
+/// The code is q + 8: bytes stay 0 ... 15 and the eight comes off through the sum of activations.
+template <int Group> struct Int4 {
+  static constexpr bool kInteger = true;
+  static constexpr int kGroup = Group;
+  static constexpr int kWords = 4;
+  static constexpr int kOffset = 8;
+  static constexpr bool kZero = false;
+  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
+                                                uint32_t (&bytes)[8]) {
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      bytes[v] = code[v] & 0x0f0f0f0fu;
+      bytes[4 + v] = code[v] >> 4 & 0x0f0f0f0fu;
+    }
+  }
+};
+
+/// 32 columns: 2 vectors; bits 2j, 2j+1 of byte (v, row, b) are column 16v+4j+b. `Table` holds
+/// four signed bytes, entry 0 lowest.
+template <int Group, uint32_t Table> struct Codebook2 {
+  static constexpr bool kInteger = true;
+  static constexpr int kGroup = Group;
+  static constexpr int kWords = 2;
+  static constexpr int kOffset = 0;
+  static constexpr bool kZero = true;
+  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
+                                                uint32_t (&bytes)[8]) {
+#pragma unroll
+    for (int v = 0; v < 2; ++v)
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        // Nibbles 2b and 2b+1 select the entries of columns j = odd and j = odd + 2 of byte b.
+        // Both halves of the operand are the table, and the mask keeps bit 3 (sign replication) 0.
+        uint32_t s = (odd ? code[v] >> 2 : code[v]) & 0x33333333u;
+        uint32_t first = permuteBytes(Table, Table, s);        // b0j b0j' b1j b1j'
+        uint32_t second = permuteBytes(Table, Table, s >> 16); // b2j b2j' b3j b3j'
+        bytes[4 * v + odd] = permuteBytes(first, second, 0x6420u);
+        bytes[4 * v + odd + 2] = permuteBytes(first, second, 0x7531u);
+      }
+  }
+};
+
+/// Plain weights, [column][8 rows].
+struct PlainF32 {
+  static constexpr bool kInteger = false;
+  using Element = float;
+};
+struct PlainF16 {
+  static constexpr bool kInteger = false;
+  using Element = half_t;
+};
+
+/// The record of an activation row of K values, `Outliers` of them kept as floats:
+/// i8 q[Kp], f32 scale[Kp/32], i32 sum[Kp/32], f32 outlier[Outliers], zeros up to 64 bytes.
+template <int64_t K, int64_t Outliers> struct RecordLayout {
+  static_assert(K > 0 && Outliers >= 0 && Outliers <= K, "outliers are some of the columns");
+  static constexpr int64_t kColumns = K;
+  static constexpr int64_t kOutliers = Outliers;
+  static constexpr int64_t kBackground = K - Outliers;
+  static constexpr int kChunks = int(divideUp(kBackground, 32));
+  static constexpr int64_t kPadded = int64_t(kChunks) * 32;
+  static constexpr int64_t kScaleOffset = kPadded;
+  static constexpr int64_t kSumOffset = kPadded + kPadded / 8;
+  static constexpr int64_t kRecordOutlierOffset = kPadded + kPadded / 4;
+  static constexpr int64_t kRecordBytes = roundUp(kRecordOutlierOffset + 4 * Outliers, 64);
+};
+
+/// Where things lie in the blob of an N x K weight, `Outliers` of whose columns are kept as f16
+/// (lib/Encoding/Layout.h): [column index][tiles]. The sizes of its activation rows come along:
+/// records for integer codes, plain f32 [K] rows for plain weights.
+template <class C, int64_t N, int64_t K, int64_t Outliers, bool = C::kInteger>
+struct Weight : RecordLayout<K, Outliers> {
+  using Codec = C;
+  using Record = RecordLayout<K, Outliers>;
+  using Record::kChunks;
+  static_assert(N > 0, "a weight has rows");
+  static_assert(C::kGroup % 32 == 0 && C::kGroup > 0, "a group is a multiple of 32 columns");
+  static constexpr int64_t kRows = N;
+  static constexpr int64_t kTiles = divideUp(N, 8);
+  static constexpr int kPerGroup = C::kGroup / 32;
+  static constexpr int kChunkBytes = C::kWords * 32;
+  static constexpr int kMetaBytes = C::kZero ? 32 : 16;
+  static constexpr int64_t kOutlierOffset =
+      int64_t(kChunks) * kChunkBytes + divideUp(kChunks, kPerGroup) * kMetaBytes;
+  static constexpr int64_t kTileBytes = kOutlierOffset + 16 * Outliers;
+  static constexpr int64_t kIndexBytes = Outliers ? roundUp(4 * K, 64) : 0;
+  static constexpr int64_t kBytes = kIndexBytes + kTiles * kTileBytes;
+  static_assert(kTileBytes % 16 == 0, "tiles are read 16 bytes at a time");
+
+  /// Byte offset of 32-column chunk c in a tile, and of the scales of its group.
+  static __device__ __forceinline__ uint32_t chunkOffset(int c) {
+    return uint32_t(c) * kChunkBytes + uint32_t(c) / kPerGroup * kMetaBytes;
+  }
+  static __device__ __forceinline__ uint32_t scaleOffset(int c) {
+    uint32_t group = uint32_t(c) / kPerGroup;
+    uint32_t end = smaller<uint32_t>((group + 1) * kPerGroup, kChunks);
+    return end * kChunkBytes + group * kMetaBytes;
+  }
+  /// The code words of row `row` of a tile in chunk c.
+  static __device__ __forceinline__ void load(const uint8_t *tile, int c, int row,
+                                              uint32_t (&code)[C::kWords]) {
+    const uint32_t *p = reinterpret_cast<const uint32_t *>(tile + chunkOffset(c)) + row;
+#pragma unroll
+    for (int i = 0; i < C::kWords; ++i)
+      code[i] = __ldcs(p + 8 * i);
+  }
+  static __device__ __forceinline__ float scale(const uint8_t *tile, int c, int row) {
+    return f16At(tile + scaleOffset(c) + 2 * row);
+  }
+  static __device__ __forceinline__ float zero(const uint8_t *tile, int c, int row) {
+    return C::kZero ? f16At(tile + scaleOffset(c) + 16 + 2 * row) : 0.0f;
+  }
+  /// Outlier column j, as f16.
+  static __device__ __forceinline__ float outlier(const uint8_t *tile, int64_t j, int row) {
+    return f16At(tile + kOutlierOffset + 16 * j + 2 * row);
+  }
+  static __device__ __forceinline__ float f16At(const uint8_t *p) {
+    return toFloat(half_t{__ldg(reinterpret_cast<const uint16_t *>(p))});
+  }
+};
+
+template <class C, int64_t N, int64_t K, int64_t Outliers> struct Weight<C, N, K, Outliers, false> {
+  using Codec = C;
+  using Element = typename C::Element;
+  static_assert(Outliers == 0, "plain weights have no outlier columns");
+  static_assert(N > 0 && K > 0, "a weight has rows and columns");
+  static constexpr int64_t kRows = N;
+  static constexpr int64_t kColumns = K;
+  static constexpr int64_t kOutliers = 0;
+  static constexpr int64_t kTiles = divideUp(N, 8);
+  static constexpr int64_t kTileBytes = roundUp(K * 8 * int64_t(sizeof(Element)), 16);
+  static constexpr int64_t kIndexBytes = 0;
+  static constexpr int64_t kBytes = kTiles * kTileBytes;
+  static constexpr int64_t kRecordBytes = 4 * K; // a row as it is
+
+  static __device__ __forceinline__ float at(const uint8_t *tile, int64_t column, int row) {
+    return toFloat(stream(reinterpret_cast<const Element *>(tile) + column * 8 + row));
+  }
+  static __device__ __forceinline__ float stream(const float *p) { return __ldcs(p); }
+  static __device__ __forceinline__ half_t stream(const half_t *p) {
+    return half_t{__ldcs(reinterpret_cast<const uint16_t *>(p))};
+  }
+};
+
+} // namespace otf

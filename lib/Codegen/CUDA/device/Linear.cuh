@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// y[m][n] = sum over k of x[m][k] * W[n][k], from records (Record.cuh) and encoded weights
+// (Codec.cuh), handed to an epilogue f(m, n, acc) once for every m < rows, n < N. Up to 16 rows it
+// streams the weights once (gemv); beyond, blocks of 64 x 128 results share decoded weights in
+// shared memory (gemm). The sum over a group of 32 columns is an exact integer; the order of the
+// float sums is fixed by the launch, so results repeat.
+
+namespace otf {
+
+// ---- up to 16 rows ---------------------------------------------------------------------------
+// A warp owns a tile of eight rows, lane = (row = lane & 7, step = lane >> 3). A step is one chunk
+// of 32 columns, so a warp reads four chunks at a time and no integer ever crosses lanes. `Split`
+// warps of the block share a tile and divide its columns: narrow layers need them to have enough
+// bytes in flight. Lanes that own the same row meet in two shuffles, warps in shared memory.
+
+/// Values k ... k+3 of a row of K floats, zeros past the end. k is a multiple of 4.
+template <int64_t K> OTF_DEVICE float4 rowQuad(const float *row, int64_t k) {
+  if (K % 4 == 0)
+    return k < K ? load4(row + k) : make_float4(0, 0, 0, 0);
+  return make_float4(k < K ? __ldg(row + k) : 0, k + 1 < K ? __ldg(row + k + 1) : 0,
+                     k + 2 < K ? __ldg(row + k + 2) : 0, k + 3 < K ? __ldg(row + k + 3) : 0);
+}
+
+/// Sums of one warp: acc[m] over the chunks `part`, part + Split ... (in fours) of `tile`.
+template <class W, int M, int Split>
+OTF_DEVICE void dotTile(const uint8_t *tile, const uint8_t *records, int rows, int part,
+                        float (&acc)[M]) {
+  using C = typename W::Codec;
+  const int lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
+  // One pointer and constant offsets: sixteen pointers would take thirty-two registers.
+  auto recordOf = [&](int m) { return records + m * W::kRecordBytes; };
+  if constexpr (C::kInteger) {
+#pragma unroll M == 1 ? 4 : 1
+    for (int c = part * 4 + step; c < W::kChunks; c += 4 * Split) {
+      uint32_t code[C::kWords], bytes[8];
+      W::load(tile, c, row, code);
+      const float scale = W::scale(tile, c, row), zero = W::zero(tile, c, row);
+      C::decode(code, bytes);
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        if (M > 1 && m >= rows)
+          break;
+        const uint8_t *r = recordOf(m);
+        const uint4 a = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c);
+        const uint4 b = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c + 1);
+        const float xScale = __ldg(reinterpret_cast<const float *>(r + W::kScaleOffset) + c);
+        int dot = dot4(bytes[0], a.x, 0);
+        dot = dot4(bytes[1], a.y, dot);
+        dot = dot4(bytes[2], a.z, dot);
+        dot = dot4(bytes[3], a.w, dot);
+        dot = dot4(bytes[4], b.x, dot);
+        dot = dot4(bytes[5], b.y, dot);
+        dot = dot4(bytes[6], b.z, dot);
+        dot = dot4(bytes[7], b.w, dot);
+        int sum = 0;
+        if (C::kOffset || C::kZero)
+          sum = __ldg(reinterpret_cast<const int32_t *>(r + W::kSumOffset) + c);
+        float group = scale * float(dot - C::kOffset * sum);
+        if (C::kZero)
+          group += zero * float(sum);
+        acc[m] += xScale * group;
+      }
+    }
+    if constexpr (W::kOutliers != 0)
+#pragma unroll 1
+      for (int64_t j = part * 4 + step; j < W::kOutliers; j += 4 * Split) {
+        const float w = W::outlier(tile, j, row);
+#pragma unroll
+        for (int m = 0; m < M; ++m)
+          if (M == 1 || m < rows)
+            acc[m] +=
+                w *
+                __ldg(reinterpret_cast<const float *>(recordOf(m) + W::kRecordOutlierOffset) + j);
+      }
+  } else {
+    // Four consecutive columns a lane, so that activations come 16 bytes at a time where rows
+    // allow it.
+#pragma unroll M == 1 ? 4 : 1
+    for (int64_t k = (part * 4 + step) * 4; k < W::kColumns; k += 16 * Split) {
+      float w[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        w[i] = k + i < W::kColumns ? W::at(tile, k + i, row) : 0.0f;
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        if (M > 1 && m >= rows)
+          break;
+        const float4 x = rowQuad<W::kColumns>(reinterpret_cast<const float *>(recordOf(m)), k);
+        acc[m] += w[0] * x.x;
+        acc[m] += w[1] * x.y;
+        acc[m] += w[2] * x.z;
+        acc[m] += w[3] * x.w;
+      }
+    }
+  }
+}
+
+/// `shared`: kWarps * 8 * M floats.
+template <class W, int M, int Split, class F>
+OTF_DEVICE void gemv(const uint8_t *tiles, const uint8_t *records, int rows, float *shared, F &f) {
+  static_assert(Split >= 1 && Split <= kWarps && kWarps % Split == 0, "warps divide evenly");
+  constexpr int kAtOnce = kWarps / Split; // tiles of a block
+  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
+  for (int64_t base = int64_t(blockIdx.x) * kAtOnce; base < W::kTiles;
+       base += int64_t(gridDim.x) * kAtOnce) {
+    const int64_t t = base + warp / Split;
+    float acc[M];
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+      acc[m] = 0;
+    if (t < W::kTiles)
+      dotTile<W, M, Split>(tiles + t * W::kTileBytes, records, rows, warp % Split, acc);
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      acc[m] += __shfl_xor_sync(kAllLanes, acc[m], 8);
+      acc[m] += __shfl_xor_sync(kAllLanes, acc[m], 16);
+    }
+    if (Split == 1) {
+#pragma unroll
+      for (int m = 0; m < M; ++m)
+        if ((m & 3) == step && m < rows && t * 8 + row < W::kRows)
+          f(int64_t(m), t * 8 + row, acc[m]);
+      continue;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int m = 0; m < M; ++m)
+      if ((m & 3) == step)
+        shared[(warp * M + m) * 8 + row] = acc[m];
+    __syncthreads();
+    for (int i = threadIdx.x; i < kAtOnce * M * 8; i += kThreads) {
+      const int slot = i / (M * 8), m = i / 8 % M, r = i & 7;
+      const int64_t n = (base + slot) * 8 + r;
+      float sum = 0;
+#pragma unroll
+      for (int s = 0; s < Split; ++s)
+        sum += shared[((slot * Split + s) * M + m) * 8 + r];
+      if (m < rows && n < W::kRows)
+        f(int64_t(m), n, sum);
+    }
+  }
+}
+
+// ---- more than 16 rows -----------------------------------------------------------------------
+
+constexpr int kBlockM = 64, kBlockN = 128;
+
+/// Integer weights: a stage is two chunks (64 columns), stored as words [row][16 + 4]. Rows of 20
+/// words make the MMA's reads free of bank conflicts. Eight warps hold 32 x 32 results each.
+struct IntegerStage {
+  static constexpr int kStride = 20;
+  uint32_t x[kBlockM * kStride];
+  uint32_t w[kBlockN * kStride];
+  float xScale[2][kBlockM], xSum[2][kBlockM]; // a sum is at most 32 * 127: exact in f32
+  float wScale[2][kBlockN], wZero[2][kBlockN];
+};
+
+/// c += a (16 rows of x, 32 columns) * b (8 rows of w). Fragments: lane = 4g + t;
+/// a: (g, t), (g+8, t), (g, t+4), (g+8, t+4); b: (g, t), (g, t+4), as (row, word of four columns);
+/// c: (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1).
+OTF_DEVICE void mma(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  // Turing has the 8 x 8 x 16 shape, whose fragments are quarters of these.
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(c[0]), "+r"(c[1])
+        : "r"(a[2 * h]), "r"(b[h]));
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(c[2]), "+r"(c[3])
+        : "r"(a[2 * h + 1]), "r"(b[h]));
+  }
+#endif
+}
+
+template <class W, class F>
+OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int rows,
+                            IntegerStage &stage, F &f) {
+  using C = typename W::Codec;
+  // Read apart from gemv's: shared with it, what follows from the thread's number lives in
+  // registers across both, and here every one is needed.
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  constexpr int kS = IntegerStage::kStride;
+  constexpr int kStages = (W::kChunks + 1) / 2;
+  constexpr int kAcross = int(divideUp(W::kRows, kBlockN));
+  const int lane = thread & 31, warp = thread >> 5, g = lane >> 2, t = lane & 3;
+  const int warpM = (warp & 1) * 32, warpN = (warp >> 1) * 32;
+  // What this thread brings in: 16 bytes of an x row, and one w row in one of the two chunks.
+  const int xRow = thread >> 2, xPart = thread & 3;
+  const int wRow = thread >> 1, wChunk = thread & 1;
+
+  const int blocks = (rows + kBlockM - 1) / kBlockM * kAcross;
+#pragma unroll 1
+  for (int block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const int m0 = block / kAcross * kBlockM, n0 = block % kAcross * kBlockN;
+    const uint8_t *xFrom = records + smaller(m0 + xRow, rows - 1) * W::kRecordBytes;
+    const int64_t tile = smaller((n0 + wRow) / 8, int(W::kTiles) - 1);
+    const uint8_t *wFrom = tiles + tile * W::kTileBytes;
+
+    uint32_t code[C::kWords];
+    uint4 q;
+    float scale, zero, xMeta; // xMeta: scale or sum of an x chunk, by even and odd threads
+    auto fetch = [&](int s) {
+      const int c = 2 * s + wChunk, xc = 2 * s + (xPart >> 1);
+      scale = zero = xMeta = 0;
+      q = make_uint4(0, 0, 0, 0);
+#pragma unroll
+      for (int i = 0; i < C::kWords; ++i)
+        code[i] = 0;
+      if (c < W::kChunks) {
+        W::load(wFrom, c, wRow & 7, code);
+        scale = W::scale(wFrom, c, wRow & 7);
+        zero = W::zero(wFrom, c, wRow & 7);
+      }
+      if (xc < W::kChunks) {
+        q = __ldg(reinterpret_cast<const uint4 *>(xFrom) + 4 * s + xPart);
+        const uint8_t *meta = xFrom + (xPart & 1 ? W::kSumOffset : W::kScaleOffset) + 4 * xc;
+        const int32_t bits = __ldg(reinterpret_cast<const int32_t *>(meta));
+        xMeta = xPart & 1 ? float(bits) : __int_as_float(bits);
+      }
+    };
+    auto store = [&] {
+      uint32_t bytes[8];
+      C::decode(code, bytes);
+      uint4 *w = reinterpret_cast<uint4 *>(stage.w + wRow * kS + 8 * wChunk);
+      w[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
+      w[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
+      // The offset of the codes is one more zero: scale * (b - o) + z = scale * b + (z - scale o).
+      stage.wScale[wChunk][wRow] = scale;
+      stage.wZero[wChunk][wRow] = zero - scale * C::kOffset;
+      *reinterpret_cast<uint4 *>(stage.x + xRow * kS + 4 * xPart) = q;
+      (xPart & 1 ? stage.xSum : stage.xScale)[xPart >> 1][xRow] = xMeta;
+    };
+
+    float acc[2][4][4] = {};
+    fetch(0);
+#pragma unroll 1
+    for (int s = 0; s < kStages; ++s) {
+      __syncthreads(); // everyone has read the previous stage
+      store();
+      __syncthreads();
+      if (s + 1 < kStages)
+        fetch(s + 1);
+#pragma unroll 1
+      for (int h = 0; h < 2; ++h) { // unrolled it holds more than the 128 registers of a thread
+        uint32_t a[2][4];
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            a[i][j] = stage.x[(warpM + 16 * i + g + 8 * (j & 1)) * kS + 8 * h + t + 4 * (j >> 1)];
+        float xs[2][2], xz[2][2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            const int m = warpM + 16 * i + 8 * j + g;
+            xs[i][j] = stage.xScale[h][m];
+            xz[i][j] = stage.xSum[h][m];
+          }
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const uint32_t *w = stage.w + (warpN + 8 * j + g) * kS + 8 * h + t;
+          const uint32_t b[2] = {w[0], w[4]};
+          const float2 ws =
+              *reinterpret_cast<const float2 *>(&stage.wScale[h][warpN + 8 * j + 2 * t]);
+          const float2 wz =
+              *reinterpret_cast<const float2 *>(&stage.wZero[h][warpN + 8 * j + 2 * t]);
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            int c[4] = {0, 0, 0, 0};
+            mma(c, a[i], b);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              float group = float(c[e]) * (e & 1 ? ws.y : ws.x);
+              if (C::kOffset || C::kZero)
+                group += (e & 1 ? wz.y : wz.x) * xz[i][e >> 1];
+              acc[i][j][e] += xs[i][e >> 1] * group;
+            }
+          }
+        }
+      }
+    }
+    if constexpr (W::kOutliers != 0) { // the panel, eight columns at a time
+      float *xs = reinterpret_cast<float *>(stage.x), *ws = reinterpret_cast<float *>(stage.w);
+#pragma unroll 1
+      for (int o = 0; o < int(W::kOutliers); o += 8) {
+        const int many = smaller(8, int(W::kOutliers) - o);
+        __syncthreads();
+        for (int at = thread; at < 8 * kBlockM; at += kThreads) {
+          const int part = at & 7, m = at >> 3;
+          const uint8_t *from = records + smaller(m0 + m, rows - 1) * W::kRecordBytes +
+                                W::kRecordOutlierOffset + 4 * (o + part);
+          xs[part * kBlockM + m] =
+              part < many ? __ldg(reinterpret_cast<const float *>(from)) : 0.0f;
+        }
+        for (int at = thread; at < 8 * kBlockN; at += kThreads) {
+          const int row = at & 7, part = at >> 3 & 7, t8 = at >> 6;
+          const uint8_t *from = tiles + smaller(n0 / 8 + t8, int(W::kTiles) - 1) * W::kTileBytes;
+          ws[part * kBlockN + 8 * t8 + row] = part < many ? W::outlier(from, o + part, row) : 0.0f;
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int part = 0; part < many; ++part)
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            const float *x = xs + part * kBlockM + warpM + 16 * i + g;
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+              const float2 w =
+                  *reinterpret_cast<const float2 *>(ws + part * kBlockN + warpN + 8 * j + 2 * t);
+              acc[i][j][0] += w.x * x[0];
+              acc[i][j][1] += w.y * x[0];
+              acc[i][j][2] += w.x * x[8];
+              acc[i][j][3] += w.y * x[8];
+            }
+          }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int m = m0 + warpM + 16 * i + g + 8 * (e >> 1);
+          const int n = n0 + warpN + 8 * j + 2 * t + (e & 1);
+          if (m < rows && n < W::kRows)
+            f(int64_t(m), int64_t(n), acc[i][j][e]);
+        }
+  }
+}
+
+/// Plain weights: a stage is 16 columns, transposed so that rows lie together. A thread holds
+/// 8 rows of x times 4 rows of w.
+struct PlainStage {
+  static constexpr int kDepth = 16;
+  float x[kDepth][kBlockM + 4];
+  float w[kDepth][kBlockN];
+};
+
+template <class W, class F>
+OTF_DEVICE void gemmPlain(const uint8_t *tiles, const uint8_t *records, int rows, PlainStage &stage,
+                          F &f) {
+  constexpr int kAcross = int(divideUp(W::kRows, kBlockN));
+  constexpr int kDepth = PlainStage::kDepth;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int blocks = (rows + kBlockM - 1) / kBlockM * kAcross;
+#pragma unroll 1
+  for (int block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const int m0 = block / kAcross * kBlockM, n0 = block % kAcross * kBlockN;
+    float acc[8][4] = {};
+#pragma unroll 1
+    for (int64_t k0 = 0; k0 < W::kColumns; k0 += kDepth) {
+      __syncthreads();
+      {
+        const int m = threadIdx.x >> 2, k = (threadIdx.x & 3) * 4;
+        const int64_t row = smaller(m0 + m, rows - 1);
+        const float4 v = rowQuad<W::kColumns>(
+            reinterpret_cast<const float *>(records + row * W::kRecordBytes), k0 + k);
+        stage.x[k][m] = v.x;
+        stage.x[k + 1][m] = v.y;
+        stage.x[k + 2][m] = v.z;
+        stage.x[k + 3][m] = v.w;
+      }
+#pragma unroll
+      for (int i = 0; i < kDepth * kBlockN / kThreads; ++i) {
+        // Eight rows of a column are together in the tile; then come the columns.
+        const int at = threadIdx.x + i * kThreads;
+        const int row = at & 7, k = at >> 3 & (kDepth - 1), tile = at / (8 * kDepth);
+        const int64_t t = n0 / 8 + tile;
+        stage.w[k][tile * 8 + row] = t < W::kTiles && k0 + k < W::kColumns
+                                         ? W::at(tiles + t * W::kTileBytes, k0 + k, row)
+                                         : 0.0f;
+      }
+      __syncthreads();
+#pragma unroll 4
+      for (int k = 0; k < kDepth; ++k) {
+        const float4 w = *reinterpret_cast<const float4 *>(&stage.w[k][lane * 4]);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const float x = stage.x[k][warp * 8 + i];
+          acc[i][0] += x * w.x;
+          acc[i][1] += x * w.y;
+          acc[i][2] += x * w.z;
+          acc[i][3] += x * w.w;
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int m = m0 + warp * 8 + i, n = n0 + lane * 4 + j;
+        if (m < rows && n < W::kRows)
+          f(int64_t(m), int64_t(n), acc[i][j]);
+      }
+  }
+}
+
+// ---- the kernel ------------------------------------------------------------------------------
+
+template <class W, bool = W::Codec::kInteger> struct StageOf {
+  using type = IntegerStage;
+};
+template <class W> struct StageOf<W, false> {
+  using type = PlainStage;
+};
+
+/// `weight`: the blob of a W. `records`: `rows` records of W::kRecordBytes. f(m, n, acc) is called
+/// once for every result, by any thread. `Split`: a power of two up to kWarps. Grid: any; one block
+/// per kWarps / Split tiles fills the machine.
+template <class W, int Split, class F>
+OTF_DEVICE void linear(const void *weight, const void *records, int64_t rows, F f) {
+  using Stage = typename StageOf<W>::type;
+  static_assert(sizeof(Stage) >= kWarps * 8 * 16 * sizeof(float), "gemv's sums use it too");
+  __shared__ __align__(16) Stage stage;
+  const uint8_t *tiles = static_cast<const uint8_t *>(weight) + W::kIndexBytes;
+  const uint8_t *r = static_cast<const uint8_t *>(records);
+  float *shared = reinterpret_cast<float *>(&stage);
+  waitForInputs();
+  if (rows == 1)
+    gemv<W, 1, Split>(tiles, r, int(rows), shared, f);
+  else if (rows <= 4 && rows > 0)
+    gemv<W, 4, Split>(tiles, r, int(rows), shared, f);
+  else if (rows <= 16 && rows > 0)
+    gemv<W, 16, Split>(tiles, r, int(rows), shared, f);
+  else if constexpr (W::Codec::kInteger)
+    gemmInteger<W>(tiles, r, int(rows), stage, f);
+  else
+    gemmPlain<W>(tiles, r, int(rows), stage, f);
+  releaseDependents();
+}
+
+} // namespace otf

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// otf.prologue: a row of activations becomes the record that contractions read, once for all of
+// them. Integer weights want bytes with one scale per 32 columns, in the order of the weight's
+// column index, and the outlier columns as floats beside them. Plain weights read rows as they are.
+
+namespace otf {
+
+/// Records of `rows` rows x(m, k), k < L::kColumns, into `records` (L::kRecordBytes each). L: a
+/// RecordLayout, or a Weight, which has one.
+/// `index`: u32 [K], background columns then outliers, as the weight blob begins with; null when
+/// the weight has none. A block owns a row; eight lanes own 32 columns.
+template <class L, Normal Kind, class X>
+OTF_DEVICE void record(X x, int64_t rows, float eps, const float *gamma, const float *beta,
+                       const void *index, void *records) {
+  __shared__ float shared[kWarps];
+  constexpr int64_t K = L::kColumns;
+  waitForInputs();
+  for (int64_t m = blockIdx.x; m < rows; m += gridDim.x) {
+    auto row = [&](int64_t k) { return float(x(m, k)); };
+    Moments stats = moments<Kind>(row, K, eps, shared);
+    uint8_t *out = static_cast<uint8_t *>(records) + m * L::kRecordBytes;
+    auto value = [&](int64_t k) { return normalised(stats, row(k), k, gamma, beta); };
+    const uint32_t *columns = static_cast<const uint32_t *>(index);
+    auto column = [&](int64_t i) { return L::kOutliers ? int64_t(__ldg(columns + i)) : i; };
+    constexpr int kSets = kThreads / 8;
+    const int part = threadIdx.x & 7;
+    // The bound is rounded so that whole warps take part in the shuffles.
+    for (int c = threadIdx.x >> 3; c < int(roundUp(L::kChunks, 4)); c += kSets) {
+      float v[4], top = 0;
+#pragma unroll
+      for (int b = 0; b < 4; ++b) {
+        int64_t i = int64_t(c) * 32 + part * 4 + b;
+        v[b] = i < L::kBackground ? value(column(i)) : 0.0f;
+        top = larger(top, fabsf(v[b]));
+        if (v[b] != v[b])
+          top = v[b]; // a NaN shows in the scale and so in the result
+      }
+#pragma unroll
+      for (int o = 4; o; o >>= 1) {
+        float other = __shfl_xor_sync(kAllLanes, top, o);
+        top = other > top || other != other ? other : top;
+      }
+      const float scale = top / 127.0f;
+      uint32_t word = 0;
+      int sum = 0;
+#pragma unroll
+      for (int b = 0; b < 4; ++b) {
+        // The clamp matters for subnormal scales only, where the division is coarse.
+        int q = scale > 0 ? __float2int_rn(v[b] / scale) : 0;
+        q = larger(-127, smaller(127, q));
+        sum += q;
+        word |= uint32_t(q & 255) << 8 * b;
+      }
+#pragma unroll
+      for (int o = 4; o; o >>= 1)
+        sum += __shfl_xor_sync(kAllLanes, sum, o);
+      if (c < L::kChunks) {
+        reinterpret_cast<uint32_t *>(out)[c * 8 + part] = word;
+        if (part == 0) {
+          reinterpret_cast<float *>(out + L::kScaleOffset)[c] = scale;
+          reinterpret_cast<int32_t *>(out + L::kSumOffset)[c] = sum;
+        }
+      }
+    }
+    constexpr int64_t kTail = (L::kRecordBytes - L::kRecordOutlierOffset) / 4;
+    for (int64_t j = threadIdx.x; j < kTail; j += kThreads)
+      reinterpret_cast<float *>(out + L::kRecordOutlierOffset)[j] =
+          j < L::kOutliers ? value(column(L::kBackground + j)) : 0.0f;
+  }
+  releaseDependents();
+}
+
+} // namespace otf

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stages in order, each a few passes, and then the sections of a plan in order. The weight
+// section comes first and streams; the metadata comes last, since it says where everything lies.
+
+#include "lib/Compile/Compile.h"
+
+#include "lib/Compile/ErrorPrinter.h"
+#include "lib/Compile/Generation.h"
+#include "lib/Compile/KeepGiven.h"
+#include "lib/Compile/PlanAssembly.h"
+#include "lib/Compile/Progress.h"
+#include "lib/Compile/Report.h"
+#include "lib/Compile/Targets.h"
+#include "lib/Compile/WeightRows.h"
+#include "lib/Import/Importer.h"
+#include "lib/Plan/Writer.h"
+#include "passes/Pipelines.h"
+#include "passes/Raise/Raise.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
+
+using namespace mlir;
+using otf::plan::SectionKind;
+
+namespace otf {
+
+static const char producer[] = "otf-compile 0.1.0";
+
+namespace {
+
+using Emit = CompileOptions::Emit;
+
+struct Section {
+  SectionKind kind;
+  std::vector<std::string> parts; // one after another
+  uint64_t bytes() const {
+    uint64_t sum = 0;
+    for (const std::string &part : parts)
+      sum += part.size();
+    return sum;
+  }
+};
+
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options)
+      : options(options), context(MLIRContext::Threading::DISABLED), errors(context, progress) {}
+
+  CompileStatus run();
+
+private:
+  LogicalResult import();
+  LogicalResult runPasses(Emit stage);
+  LogicalResult emitText(llvm::function_ref<void(llvm::raw_ostream &)> print);
+  LogicalResult emitPlan();
+  LogicalResult writeWeights(StreamEncoder &weights, plan::Writer *writer);
+  LogicalResult fail(const llvm::Twine &message) {
+    errors.print(message.str());
+    return failure();
+  }
+  void summarise(const StreamEncoder &weights, const std::vector<Section> &sections);
+  std::string modelName() const;
+
+  const CompileOptions &options;
+  Progress progress;
+  MLIRContext context;
+  ErrorPrinter errors;
+  std::unique_ptr<ModelFile> file;
+  OwningOpRef<ModuleOp> module;
+  bool missing = false;
+};
+
+} // namespace
+
+/// The folder's name for a folder or its model.onnx, else the file's without its extension.
+std::string Compilation::modelName() const {
+  std::filesystem::path path = std::filesystem::absolute(file->path().str()).lexically_normal();
+  return path.filename() == "model.onnx" ? path.parent_path().filename().string()
+                                         : path.stem().string();
+}
+
+LogicalResult Compilation::import() {
+  progress.show("reading " + options.model);
+  llvm::Expected<std::unique_ptr<ModelFile>> opened = ModelFile::open(options.model);
+  if (!opened)
+    return fail(llvm::toString(opened.takeError()));
+  file = std::move(*opened);
+  module = importModel(*file, context);
+  if (!module)
+    return failure();
+  errors.setFile(file->path().str());
+  return success();
+}
+
+/// The passes that lead to `stage` from the one before.
+static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
+                      const FileSet &files) {
+  auto orPlain = [](const std::string &encoding) {
+    return encoding == "given" ? std::string("f32") : encoding;
+  };
+  switch (stage) {
+  case Emit::imported:
+    buildRaisePipeline(passes);
+    return;
+  case Emit::annotated: {
+    DecideOptions decide;
+    decide.linear = orPlain(recipe.linear);
+    decide.vocabulary = orPlain(recipe.vocabulary);
+    decide.group = recipe.group;
+    decide.outliers = recipe.outliers;
+    buildDecidePipeline(passes, decide, readWeightsFrom(files));
+    passes.addPass(createKeepGiven(recipe.linear == "given", recipe.vocabulary == "given"));
+    return;
+  }
+  case Emit::quantized:
+    buildRewritePipeline(passes);
+    return;
+  case Emit::fused:
+    buildFusePipeline(passes);
+    return;
+  case Emit::planned:
+    buildLowerPipeline(passes);
+    return;
+  default:
+    return;
+  }
+}
+
+LogicalResult Compilation::runPasses(Emit stage) {
+  static const char *const doing[] = {
+      "", "understanding operators", "choosing encodings", "rewriting", "fusing", "planning"};
+  progress.show(doing[size_t(stage)]);
+  PassManager passes(&context);
+  addPasses(passes, stage, options.recipe, file->files());
+  if (succeeded(passes.run(*module)))
+    return success();
+  if (errors.count() != 0)
+    return failure();
+  return fail(file->path() + ": " + doing[size_t(stage)] +
+              " failed (this is a bug of otf-compile)");
+}
+
+LogicalResult Compilation::emitText(llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  std::string output = options.output.empty() ? "-" : options.output;
+  llvm::Error error = llvm::writeToOutput(output, [&](llvm::raw_ostream &out) {
+    print(out);
+    return llvm::Error::success();
+  });
+  if (error)
+    return fail(output + ": cannot be written (" + llvm::toString(std::move(error)) + ")");
+  return success();
+}
+
+LogicalResult Compilation::writeWeights(StreamEncoder &weights, plan::Writer *writer) {
+  uint64_t done = 0;
+  auto sink = [&](std::span<const std::byte> bytes) {
+    done += bytes.size();
+    if (writer)
+      writer->append(bytes);
+    progress.show("encoding weights", done, weights.sectionBytes());
+    return !writer || writer->ok();
+  };
+  auto told = [&](const StoredWeight &weight) {
+    if (!options.verbose)
+      return;
+    progress.clear();
+    llvm::errs() << describe(weight) << "\n";
+  };
+  return weights.write(file->files(), sink, options.threads, told);
+}
+
+void Compilation::summarise(const StreamEncoder &weights, const std::vector<Section> &sections) {
+  uint64_t size = plan::kSectionAlignment + weights.sectionBytes();
+  for (const Section &section : sections)
+    size = llvm::alignTo(size, plan::kSectionAlignment) + section.bytes();
+  Totals totals(weights);
+  progress.clear();
+  llvm::raw_ostream &out = llvm::outs();
+  out << (options.dryRun ? "would write " : "wrote ");
+  if (!options.output.empty())
+    out << options.output << ": ";
+  out << size << " bytes, " << llvm::format("%.3f bits a weight", totals.total.bits());
+  if (totals.vocabulary.tensors)
+    out << llvm::format(" (layers %.3f, vocabulary %.3f)", totals.layers.bits(),
+                        totals.vocabulary.bits());
+  out << llvm::format(", %.1f s\n", progress.seconds());
+}
+
+LogicalResult Compilation::emitPlan() {
+  // Everything that may fail for the model's or the machine's sake comes before the long work.
+  llvm::Expected<std::string> generation = generationSettings(file->companions());
+  if (!generation)
+    return fail(llvm::toString(generation.takeError()));
+  llvm::Expected<std::string> tokenizer = readWhole(file->companions().tokenizer);
+  if (!tokenizer)
+    return fail(llvm::toString(tokenizer.takeError()));
+  FailureOr<StreamEncoder> weights = StreamEncoder::plan(*module);
+  if (failed(weights))
+    return failure();
+
+  AssemblyOptions assembly{producer, modelName(), *generation, options.cpu, options.cuda, {}};
+  std::vector<CodeBlob> objects;
+  CudaCode cuda;
+  if (options.cpu) {
+    progress.show("generating code for cpu");
+    FailureOr<std::vector<CodeBlob>> generated = generateCpu(*module);
+    if (failed(generated))
+      return failure();
+    objects = std::move(*generated);
+  }
+  if (options.cuda) {
+    progress.show("generating code for cuda");
+    FailureOr<CudaCode> generated = generateCuda(*module, options.cudaArchitectures, missing);
+    if (failed(generated))
+      return failure();
+    cuda = std::move(*generated);
+    assembly.geometry = cuda.geometry;
+  }
+  FailureOr<plan::model::Plan> metadata = assemblePlan(*module, *weights, assembly);
+  if (failed(metadata))
+    return failure();
+
+  std::unique_ptr<plan::Writer> writer;
+  if (!options.dryRun) {
+    writer = std::make_unique<plan::Writer>(options.output);
+    writer->beginSection(SectionKind::weights);
+  }
+  if (failed(writeWeights(*weights, writer.get())))
+    return failure();
+  if (writer)
+    writer->endSection();
+
+  std::string report = makeReport(*weights, options.recipe, producer, assembly.model);
+  std::vector<Section> sections;
+  auto addCode = [&](SectionKind kind, std::vector<CodeBlob> &blobs,
+                     std::vector<plan::model::Code> &table) {
+    if (blobs.empty())
+      return;
+    Section &section = sections.emplace_back();
+    section.kind = kind;
+    for (CodeBlob &blob : blobs) {
+      // Objects are loaded and cubins handed to the driver from where they lie.
+      blob.bytes.resize(llvm::alignTo(blob.bytes.size(), plan::kWeightAlignment));
+      table.push_back({blob.level, section.bytes(), blob.bytes.size()});
+      section.parts.push_back(std::move(blob.bytes));
+    }
+  };
+  addCode(SectionKind::objects, objects, metadata->objects);
+  if (options.cuda)
+    sections.push_back({SectionKind::cudaSource, {std::move(cuda.source)}});
+  addCode(SectionKind::cubins, cuda.cubins, metadata->cubins);
+  if (!tokenizer->empty())
+    sections.push_back({SectionKind::tokenizer, {std::move(*tokenizer)}});
+  sections.push_back({SectionKind::recipe, {printRecipe(options.recipe)}});
+  sections.push_back({SectionKind::report, {report}});
+  std::vector<std::byte> serialized = plan::model::serialize(*metadata);
+  sections.push_back(
+      {SectionKind::metadata,
+       {std::string(reinterpret_cast<const char *>(serialized.data()), serialized.size())}});
+
+  if (!options.report.empty()) {
+    llvm::Error error = llvm::writeToOutput(options.report, [&](llvm::raw_ostream &out) {
+      out << report;
+      return llvm::Error::success();
+    });
+    if (error)
+      return fail(options.report + ": cannot be written (" + llvm::toString(std::move(error)) +
+                  ")");
+  }
+  if (writer) {
+    progress.show("writing " + options.output);
+    for (const Section &section : sections) {
+      writer->beginSection(section.kind);
+      for (const std::string &part : section.parts)
+        writer->append(part.data(), part.size());
+      writer->endSection();
+    }
+    std::string error;
+    if (!writer->finish(error)) {
+      if (!options.report.empty() && options.report != "-")
+        llvm::sys::fs::remove(options.report);
+      return fail(options.output + ": " + error);
+    }
+  }
+  summarise(*weights, sections);
+  return success();
+}
+
+CompileStatus Compilation::run() {
+  auto status = [&](LogicalResult result) {
+    progress.clear();
+    return succeeded(result) ? CompileStatus::done
+           : missing         ? CompileStatus::missing
+                             : CompileStatus::badInput;
+  };
+  if (failed(import()))
+    return status(failure());
+  Emit last = options.emit > Emit::planned ? Emit::planned : options.emit;
+  for (int stage = int(Emit::imported); stage <= int(last); ++stage)
+    if (failed(runPasses(Emit(stage))))
+      return status(failure());
+
+  switch (options.emit) {
+  case Emit::cuda: {
+    FailureOr<CudaCode> code = generateCuda(*module, {}, missing);
+    return status(failed(code) ? failure() : emitText([&](auto &out) { out << code->source; }));
+  }
+  case Emit::llvm: {
+    FailureOr<std::string> text = generateLlvmText(*module);
+    return status(failed(text) ? failure() : emitText([&](auto &out) { out << *text; }));
+  }
+  case Emit::plan:
+    return status(emitPlan());
+  default:
+    return status(emitText([&](auto &out) { module->print(out); }));
+  }
+}
+
+CompileStatus compile(const CompileOptions &options) { return Compilation(options).run(); }
+
+} // namespace otf

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One walk over @main in program order. Values of buffer type are traced to the operation that
+// introduced them; a view is its source.
+
+#include "lib/Compile/PlanAssembly.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace otf {
+
+namespace model = plan::model;
+
+//===------------------------------------------------------------------------------------------===//
+// Locations
+//===------------------------------------------------------------------------------------------===//
+
+static void collectNames(Location location, llvm::SetVector<StringRef> &names) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    names.insert(name.getName().getValue());
+  else if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      collectNames(part, names);
+  else if (auto call = dyn_cast<CallSiteLoc>(location))
+    collectNames(call.getCallee(), names);
+}
+
+std::string labelOf(Location location) {
+  llvm::SetVector<StringRef> names;
+  collectNames(location, names);
+  if (names.empty())
+    return {};
+  std::string label = names.front().str();
+  if (names.size() > 1)
+    label += " (+" + std::to_string(names.size() - 1) + ")";
+  return label;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Sizes
+//===------------------------------------------------------------------------------------------===//
+
+/// `size` with each symbol replaced by what `values` gives for it; symbols it lacks stay.
+static Size substitute(const Size &size, const std::map<std::string, Size> &values) {
+  Size result;
+  for (const auto &[symbols, coefficient] : size.terms()) {
+    Size term = coefficient;
+    for (const std::string &symbol : symbols) {
+      auto it = values.find(symbol);
+      term = term * (it == values.end() ? Size::symbol(symbol) : it->second);
+    }
+    result = result + term;
+  }
+  return result;
+}
+
+static std::optional<model::ElementType> elementType(Type type) {
+  using enum model::ElementType;
+  if (type.isF32())
+    return f32;
+  if (type.isF16())
+    return f16;
+  if (type.isBF16())
+    return bf16;
+  if (type.isF64())
+    return f64;
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer)
+    return std::nullopt;
+  bool isUnsigned = integer.isUnsigned();
+  switch (integer.getWidth()) {
+  case 1:
+    return boolean;
+  case 8:
+    return isUnsigned ? u8 : i8;
+  case 16:
+    return isUnsigned ? u16 : i16;
+  case 32:
+    return isUnsigned ? u32 : i32;
+  case 64:
+    return isUnsigned ? u64 : i64;
+  }
+  return std::nullopt;
+}
+
+static int64_t elementBytes(model::ElementType type) {
+  using enum model::ElementType;
+  switch (type) {
+  case i8:
+  case u8:
+  case boolean:
+    return 1;
+  case f16:
+  case bf16:
+  case i16:
+  case u16:
+    return 2;
+  case f64:
+  case i64:
+  case u64:
+    return 8;
+  default:
+    return 4;
+  }
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Kernels
+//===------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// What a step has to know of the kernel it calls.
+struct KernelFacts {
+  size_t sizes = 0; // d0 … d(sizes-1)
+  bool hasState = false;
+  Size batch; // over d0, …; where hasState
+  /// By argument, for a state that the kernel appends to: how many positions.
+  llvm::SmallDenseMap<unsigned, Size> appended;
+
+  static FailureOr<KernelFacts> of(plan::KernelOp kernel);
+};
+
+} // namespace
+
+FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
+  KernelFacts facts;
+  std::set<std::string> symbols;
+  auto collect = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      for (const Size &size : sizesOf(tensor))
+        size.collectSymbols(symbols);
+    facts.hasState |= isa<StateType>(type);
+  };
+  llvm::for_each(kernel.getArgumentTypes(), collect);
+  llvm::for_each(kernel.getResultTypes(), collect);
+  bool batchKnown = false;
+  kernel.getBody().walk([&](Operation *op) {
+    if (auto size = dyn_cast<SizeOp>(op))
+      Size::parse(size.getSize())->collectSymbols(symbols);
+    if (auto append = dyn_cast<AppendOp>(op)) {
+      SmallVector<Size> shape = sizesOf(cast<RankedTensorType>(append.getUpdate().getType()));
+      facts.batch = shape[0];
+      batchKnown = true;
+      if (auto argument = dyn_cast<BlockArgument>(append.getPast()))
+        facts.appended[argument.getArgNumber()] = shape[append.getPositionsFirst() ? 1 : 2];
+    }
+    if (auto attention = dyn_cast<AttentionOp>(op)) {
+      facts.batch = sizesOf(cast<RankedTensorType>(attention.getQuery().getType()))[0];
+      batchKnown = true;
+    }
+  });
+  if (facts.hasState && !batchKnown)
+    return kernel.emitOpError() << "has a state but neither appends to it nor attends with it";
+  for (const std::string &symbol : symbols) {
+    unsigned number;
+    if (!StringRef(symbol).starts_with("d") ||
+        StringRef(symbol).drop_front().getAsInteger(10, number)) {
+      // The reserved symbols are not numbered.
+      if (symbol == "past" || symbol == "capacity")
+        continue;
+      return kernel.emitOpError() << "uses the size '" << symbol << "', which is none of d0, d1, …";
+    }
+    facts.sizes = std::max(facts.sizes, size_t(number) + 1);
+  }
+  return facts;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// The walk
+//===------------------------------------------------------------------------------------------===//
+
+namespace {
+
+class Assembler {
+public:
+  Assembler(ModuleOp module, const StreamEncoder &weights, const AssemblyOptions &options)
+      : module(module), weights(weights), options(options) {}
+
+  FailureOr<model::Plan> run();
+
+private:
+  uint32_t symbol(const std::string &name);
+  model::Size size(const Size &from);
+  std::vector<model::Size> sizes(ArrayRef<Size> from);
+  LogicalResult tensor(Operation *op, StringRef name, Type type, std::vector<model::Tensor> &to);
+  LogicalResult state(plan::StateOp op);
+  LogicalResult alloc(plan::AllocOp op);
+  LogicalResult launch(plan::LaunchOp op);
+  LogicalResult buffer(plan::LaunchOp op, Value value, model::Buffer &to);
+  FailureOr<const KernelFacts *> factsOf(plan::LaunchOp op);
+  std::optional<Size> parse(plan::LaunchOp op, StringRef text);
+
+  ModuleOp module;
+  const StreamEncoder &weights;
+  const AssemblyOptions &options;
+
+  model::Plan result;
+  model::Program program;
+  std::vector<std::vector<model::Size>> cudaGrids;
+  std::map<std::string, uint32_t> symbols;
+  llvm::StringMap<uint32_t> inputs, outputs, states;
+  llvm::StringMap<KernelFacts> kernels;
+};
+
+} // namespace
+
+uint32_t Assembler::symbol(const std::string &name) {
+  auto [it, fresh] = symbols.try_emplace(name, uint32_t(result.symbols.size()));
+  if (fresh)
+    result.symbols.push_back(name);
+  return it->second;
+}
+
+model::Size Assembler::size(const Size &from) {
+  model::Size to;
+  for (const auto &[names, coefficient] : from.terms()) {
+    model::Term &term = to.terms.emplace_back();
+    term.coefficient = coefficient;
+    for (const std::string &name : names)
+      term.symbols.push_back(symbol(name));
+  }
+  return to;
+}
+
+std::vector<model::Size> Assembler::sizes(ArrayRef<Size> from) {
+  std::vector<model::Size> to;
+  for (const Size &each : from)
+    to.push_back(size(each));
+  return to;
+}
+
+LogicalResult Assembler::tensor(Operation *op, StringRef name, Type type,
+                                std::vector<model::Tensor> &to) {
+  auto content = dyn_cast<RankedTensorType>(cast<plan::BufferType>(type).getContent());
+  std::optional<model::ElementType> element;
+  if (content)
+    element = elementType(content.getElementType());
+  if (!element)
+    return op->emitOpError() << "cannot be an input or output of a plan: " << type;
+  to.push_back({name.str(), *element, sizes(sizesOf(content))});
+  return success();
+}
+
+LogicalResult Assembler::state(plan::StateOp op) {
+  auto [it, fresh] = states.try_emplace(op.getCache(), uint32_t(result.states.size()));
+  if (!fresh)
+    return success();
+  auto cache = SymbolTable::lookupNearestSymbolFrom<CacheOp>(op, op.getCacheAttr());
+  if (!cache)
+    return op.emitOpError() << "names no otf.cache: " << op.getCacheAttr();
+  auto type = cast<StateType>(cache.getType());
+  std::optional<model::ElementType> element = elementType(type.getElementType());
+  if (!element)
+    return op.emitOpError() << "cannot be a state of a plan: " << type;
+  model::State &to = result.states.emplace_back();
+  to.name = cache.getSymName().str();
+  to.input = cache.getInput().str();
+  to.output = cache.getOutput().str();
+  to.type = *element;
+  to.axis = 2;
+  // The batch and what a step appends are known at the launch that appends.
+  to.shape = {{}, size(type.getHeads()), size(Size::symbol("past")), size(type.getWidth())};
+  return success();
+}
+
+LogicalResult Assembler::alloc(plan::AllocOp op) {
+  auto content = dyn_cast<RankedTensorType>(cast<plan::BufferType>(op.getType()).getContent());
+  std::optional<model::ElementType> element;
+  if (content)
+    element = elementType(content.getElementType());
+  if (!element || !op.getSlot() || *op.getSlot() >= 1 << 20)
+    return op.emitOpError() << "needs a tensor and a slot (run otf-schedule)";
+  size_t slot = *op.getSlot();
+  if (program.slots.size() <= slot)
+    program.slots.resize(slot + 1);
+  model::Size bytes = size(elementCount(sizesOf(content)) * Size(elementBytes(*element)));
+  if (!llvm::is_contained(program.slots[slot].sizes, bytes))
+    program.slots[slot].sizes.push_back(bytes);
+  return success();
+}
+
+LogicalResult Assembler::buffer(plan::LaunchOp op, Value value, model::Buffer &to) {
+  while (auto view = value.getDefiningOp<plan::ViewOp>())
+    value = view.getSource();
+  Operation *origin = value.getDefiningOp();
+  if (auto input = dyn_cast_or_null<plan::InputOp>(origin))
+    to = {model::Space::input, inputs.at(input.getName()), 0};
+  else if (auto output = dyn_cast_or_null<plan::OutputOp>(origin))
+    to = {model::Space::output, outputs.at(output.getName()), 0};
+  else if (auto alloc = dyn_cast_or_null<plan::AllocOp>(origin))
+    to = {model::Space::slot, uint32_t(*alloc.getSlot()), 0};
+  else if (auto weight = dyn_cast_or_null<plan::WeightOp>(origin))
+    to = {model::Space::weight, 0, weights.of(weight).offset};
+  else if (auto state = dyn_cast_or_null<plan::StateOp>(origin))
+    to = {model::Space::state, states.at(state.getCache()), 0};
+  else
+    return op.emitOpError() << "has an operand that is no buffer of the plan: " << value;
+  return success();
+}
+
+FailureOr<const KernelFacts *> Assembler::factsOf(plan::LaunchOp op) {
+  auto it = kernels.find(op.getKernel());
+  if (it == kernels.end()) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(op, op.getKernelAttr());
+    if (!kernel)
+      return op.emitOpError() << "names no plan.kernel: " << op.getKernelAttr();
+    FailureOr<KernelFacts> facts = KernelFacts::of(kernel);
+    if (failed(facts))
+      return failure();
+    it = kernels.try_emplace(op.getKernel(), std::move(*facts)).first;
+  }
+  return &it->second;
+}
+
+std::optional<Size> Assembler::parse(plan::LaunchOp op, StringRef text) {
+  std::optional<Size> parsed = Size::parse(text);
+  if (!parsed)
+    op.emitOpError() << "has a size that is no polynomial: '" << text << "'";
+  return parsed;
+}
+
+LogicalResult Assembler::launch(plan::LaunchOp op) {
+  FailureOr<const KernelFacts *> found = factsOf(op);
+  if (failed(found))
+    return failure();
+  const KernelFacts &facts = **found;
+
+  model::Step &step = program.steps.emplace_back();
+  step.kernel = op.getKernel().str();
+  step.label = labelOf(op.getLoc());
+  for (Value value : llvm::concat<Value>(op.getInputs(), op.getOutputs()))
+    if (failed(buffer(op, value, step.buffers.emplace_back())))
+      return failure();
+
+  SmallVector<Size> dims;
+  std::map<std::string, Size> actual;
+  for (Attribute text : op.getSizes()) {
+    std::optional<Size> parsed = parse(op, cast<StringAttr>(text).getValue());
+    if (!parsed)
+      return failure();
+    actual["d" + std::to_string(dims.size())] = *parsed;
+    dims.push_back(*parsed);
+  }
+  if (dims.size() < facts.sizes)
+    return op.emitOpError() << "gives " << dims.size() << " sizes to @" << op.getKernel()
+                            << ", which has " << facts.sizes;
+  Size batch = substitute(facts.batch, actual);
+  if (facts.hasState && dims.size() == facts.sizes)
+    dims.append({Size::symbol("past"), Size::symbol("capacity"), batch});
+  step.dims = sizes(dims);
+
+  if (!op.getExtentAttr())
+    return op.emitOpError() << "has no extent (run otf-schedule)";
+  std::optional<Size> extent = parse(op, *op.getExtent());
+  if (!extent)
+    return failure();
+  step.extent = size(*extent);
+  step.grain = uint32_t(op.getGrain().value_or(1));
+
+  for (auto [index, value] : llvm::enumerate(op.getInputs())) {
+    auto from = value.getDefiningOp<plan::StateOp>();
+    if (!from)
+      continue;
+    model::State &state = result.states[states.at(from.getCache())];
+    state.shape[0] = size(batch);
+    if (auto it = facts.appended.find(unsigned(index)); it != facts.appended.end())
+      state.appended = size(substitute(it->second, actual));
+  }
+
+  if (!options.cuda)
+    return success();
+  auto geometry = options.geometry.find(step.kernel);
+  if (geometry == options.geometry.end())
+    return op.emitOpError() << "has no CUDA launch geometry for @" << op.getKernel();
+  actual["batch"] = batch;
+  // A recorded graph of launches is replayed while the cache grows, so no grid may follow the past.
+  const std::map<std::string, Size> largest = {{"past", Size::symbol("capacity")}};
+  std::vector<model::Size> &grid = cudaGrids.emplace_back();
+  for (const Size &blocks : geometry->second.grid)
+    grid.push_back(size(substitute(substitute(blocks, actual), largest)));
+  return success();
+}
+
+FailureOr<model::Plan> Assembler::run() {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (!main || !main.getBody().hasOneBlock())
+    return module.emitError() << "has no @main of one block";
+  result.producer = options.producer;
+  result.model = options.model;
+  result.generation = options.generation;
+  result.past = symbol("past");
+  result.capacity = symbol("capacity");
+
+  for (Operation &op : main.getBody().front()) {
+    LogicalResult done =
+        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case([&](plan::InputOp input) {
+              inputs[input.getName()] = uint32_t(result.inputs.size());
+              return tensor(input, input.getName(), input.getType(), result.inputs);
+            })
+            .Case([&](plan::OutputOp output) {
+              outputs[output.getName()] = uint32_t(result.outputs.size());
+              return tensor(output, output.getName(), output.getType(), result.outputs);
+            })
+            .Case([&](plan::StateOp op) { return state(op); })
+            .Case([&](plan::AllocOp op) { return alloc(op); })
+            .Case([&](plan::LaunchOp op) { return launch(op); })
+            .Case<plan::WeightOp, plan::ViewOp, func::ReturnOp>(
+                [](Operation *) { return success(); })
+            .Default([](Operation *op) {
+              return op->emitOpError() << "is not part of a plan (run otf-lower-to-plan)";
+            });
+    if (failed(done))
+      return failure();
+  }
+
+  for (const StoredWeight &weight : weights.stored())
+    result.weights.push_back({weight.name, weight.offset, weight.size, weight.encoding,
+                              uint64_t(weight.rows), uint64_t(weight.columns), weight.vocabulary});
+
+  if (options.cpu) {
+    program.target = "cpu";
+    result.programs.push_back(program);
+  }
+  if (options.cuda) {
+    program.target = "cuda";
+    for (auto [step, grid] : llvm::zip_equal(program.steps, cudaGrids)) {
+      const LaunchGeometry &geometry = options.geometry.at(step.kernel);
+      step.grid = grid;
+      step.block = geometry.block;
+      step.shared = geometry.shared;
+    }
+    result.programs.push_back(program);
+  }
+  return std::move(result);
+}
+
+FailureOr<model::Plan> assemblePlan(ModuleOp planned, const StreamEncoder &weights,
+                                    const AssemblyOptions &options) {
+  return Assembler(planned, weights, options).run();
+}
+
+} // namespace otf

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The metadata of a plan file from a planned module: what `plan` operations say with types and
+// symbols, said with numbers. Launches become steps, buffers pointers, sizes polynomials over a
+// table of symbols. Nothing is decided here; what a planned module leaves open is an error at its
+// op.
+#ifndef OTF_LIB_COMPILE_PLANASSEMBLY_H
+#define OTF_LIB_COMPILE_PLANASSEMBLY_H
+
+#include "lib/Compile/StreamEncoder.h"
+#include "lib/Plan/PlanModel.h"
+
+#include <map>
+
+namespace otf {
+
+/// How a CUDA kernel is launched. Sizes are over the kernel's d0, d1, … and, where the kernel has
+/// states, "past", "capacity" and "batch".
+struct LaunchGeometry {
+  std::vector<Size> grid; // x, y, z
+  uint32_t block = 0, shared = 0;
+};
+
+struct AssemblyOptions {
+  std::string producer, model, generation;
+  bool cpu = true;
+  bool cuda = false;
+  /// By kernel, for every kernel that is launched, where `cuda`.
+  std::map<std::string, LaunchGeometry> geometry;
+};
+
+/// Everything but `objects` and `cubins`, whose places the writer of the sections knows.
+mlir::FailureOr<plan::model::Plan>
+assemblePlan(mlir::ModuleOp planned, const StreamEncoder &weights, const AssemblyOptions &options);
+
+/// The name for people of the node that an operation came from; several are joined. May be empty.
+std::string labelOf(mlir::Location location);
+
+} // namespace otf
+
+#endif // OTF_LIB_COMPILE_PLANASSEMBLY_H

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The built-in recipes and the JSON form. Everything about a recipe that can be wrong is found
+// here, before a model is opened; each check names the key, what was found and what would do.
+
+#include "lib/Compile/Recipe.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <nlohmann/json.hpp>
+
+namespace otf {
+
+using Json = nlohmann::ordered_json;
+
+// RECIPES 1.1 and 1.6 (the controls) say where these come from. The vocabulary is kept wider than
+// the linears: an embedding row has no neighbours that average its error away.
+static const Recipe builtin[] = {
+    {"none", "given", "given", 32, 0},
+    {"rtn8", "int8", "int8", 32, 0},
+    {"rtn4", "int4", "int8", 32, 0},
+    {"otf-int2", "codebook2", "f16", 32, 0.035},
+};
+
+static constexpr llvm::StringLiteral encodings[] = {"given", "f32",  "f16",
+                                                    "int8",  "int4", "codebook2"};
+static constexpr llvm::StringLiteral keys[] = {"name", "linear", "vocabulary", "group", "outliers"};
+
+static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
+  return llvm::join(names, ", ");
+}
+
+static bool isPlain(llvm::StringRef encoding) {
+  return encoding == "given" || encoding == "f32" || encoding == "f16";
+}
+
+std::vector<llvm::StringRef> builtinRecipes() {
+  std::vector<llvm::StringRef> names;
+  for (const Recipe &recipe : builtin)
+    names.push_back(recipe.name);
+  return names;
+}
+
+llvm::Expected<Recipe> findRecipe(llvm::StringRef nameOrFile) {
+  for (const Recipe &recipe : builtin)
+    if (recipe.name == nameOrFile)
+      return recipe;
+  auto file = llvm::MemoryBuffer::getFile(nameOrFile, /*IsText=*/true);
+  if (!file)
+    return llvm::createStringError(
+        "recipe '" + nameOrFile + "': neither a built-in recipe nor a file that can be read (" +
+        file.getError().message() + "; built in are " + llvm::join(builtinRecipes(), ", ") + ")");
+  return parseRecipe((*file)->getBuffer(), nameOrFile);
+}
+
+namespace {
+
+/// Takes the keys of one recipe out of its JSON, keeping the first complaint.
+class Reader {
+public:
+  Reader(const Json &json, llvm::StringRef source) : json(json), source(source) {}
+
+  void complain(const llvm::Twine &what) {
+    if (complaint.empty())
+      complaint = ("recipe '" + source + "': " + what).str();
+  }
+  const Json *find(const char *key, Json::value_t wanted, const char *article) {
+    auto it = json.find(key);
+    if (it == json.end())
+      return nullptr;
+    bool number = wanted == Json::value_t::number_float && it->is_number();
+    bool integer = wanted == Json::value_t::number_integer && it->is_number_integer();
+    if (it->type() == wanted || number || integer)
+      return &*it;
+    complain("'" + llvm::Twine(key) + "' must be " + article + ", not " + it->dump(-1, ' ', true));
+    return nullptr;
+  }
+  void encoding(const char *key, std::string &to) {
+    const Json *found = find(key, Json::value_t::string, "a string");
+    if (!found)
+      return;
+    to = found->get<std::string>();
+    if (!llvm::is_contained(encodings, to))
+      complain("'" + llvm::Twine(key) + "' names no encoding: '" + to + "' (there are " +
+               list(encodings) + ")");
+  }
+
+  const Json &json;
+  llvm::StringRef source;
+  std::string complaint;
+};
+
+} // namespace
+
+llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source) {
+  Json json;
+  try {
+    json = Json::parse(text.begin(), text.end());
+  } catch (const Json::parse_error &error) {
+    return llvm::createStringError("recipe '" + source + "': not JSON (byte " +
+                                   llvm::Twine(error.byte) + " cannot be read)");
+  }
+  if (!json.is_object())
+    return llvm::createStringError("recipe '" + source + "': must be a JSON object, not " +
+                                   llvm::Twine(json.type_name()));
+  Recipe recipe;
+  Reader reader(json, source);
+  for (const auto &item : json.items())
+    if (!llvm::is_contained(keys, item.key()))
+      reader.complain("unknown key '" + item.key() + "' (known are " + list(keys) + ")");
+  if (const Json *name = reader.find("name", Json::value_t::string, "a string"))
+    recipe.name = name->get<std::string>();
+  else
+    reader.complain("'name' is missing");
+  if (!json.contains("linear"))
+    reader.complain("'linear' is missing (how weights of linears are coded)");
+  reader.encoding("linear", recipe.linear);
+  reader.encoding("vocabulary", recipe.vocabulary);
+  if (const Json *group = reader.find("group", Json::value_t::number_integer, "an integer")) {
+    // An unsigned value past int64 would wrap; no weight has that many columns anyway.
+    recipe.group = *group > int64_t(1) << 31 ? -1 : group->get<int64_t>();
+    if (recipe.group < 0 || recipe.group % 32 != 0)
+      reader.complain("'group' must be a multiple of 32, or 0 for a whole row, not " +
+                      llvm::Twine(group->dump()));
+    if (isPlain(recipe.linear) && isPlain(recipe.vocabulary))
+      reader.complain("'group' needs an encoding with scales (linear is " + recipe.linear +
+                      ", vocabulary " + recipe.vocabulary + ")");
+  }
+  if (const Json *outliers = reader.find("outliers", Json::value_t::number_float, "a number")) {
+    recipe.outliers = outliers->get<double>();
+    if (!(recipe.outliers >= 0 && recipe.outliers < 1))
+      reader.complain("'outliers' is a fraction of columns from 0 to below 1, not " +
+                      llvm::Twine(outliers->dump()));
+    if (recipe.outliers > 0 && isPlain(recipe.linear))
+      reader.complain("'outliers' keeps columns of coded linears in f16, but linear is " +
+                      recipe.linear);
+  }
+  if (!reader.complaint.empty())
+    return llvm::createStringError(reader.complaint);
+  return recipe;
+}
+
+std::string printRecipe(const Recipe &recipe) {
+  Json json;
+  json["name"] = recipe.name;
+  json["linear"] = recipe.linear;
+  json["vocabulary"] = recipe.vocabulary;
+  if (!isPlain(recipe.linear) || !isPlain(recipe.vocabulary))
+    json["group"] = recipe.group;
+  if (!isPlain(recipe.linear))
+    json["outliers"] = recipe.outliers;
+  return json.dump(2) + "\n";
+}
+
+} // namespace otf

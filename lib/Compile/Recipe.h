@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model's weights become, as data. A recipe is options of the deciding passes and nothing
+// else: passes write their decisions into the IR, where a person can read and change them.
+//
+//   {
+//     "name": "rtn4",
+//     "linear": "int4",        how weights of linears are coded: given, f32, f16, int8, int4,
+//     codebook2 "vocabulary": "int8",    the same for embedding tables and heads "group": 32,
+//     columns that share a scale, a multiple of 32; 0 means a whole row "outliers": 0.0 fraction of
+//     a linear's columns kept in f16
+//   }
+//
+// "given" keeps what the file has. Keys other than `name` and `linear` may be left out.
+#ifndef OTF_LIB_COMPILE_RECIPE_H
+#define OTF_LIB_COMPILE_RECIPE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace otf {
+
+struct Recipe {
+  std::string name;
+  std::string linear = "given";
+  std::string vocabulary = "given";
+  int64_t group = 32;
+  double outliers = 0;
+};
+
+/// Names of the recipes that are built in, the default first.
+std::vector<llvm::StringRef> builtinRecipes();
+
+/// A built-in recipe, or else a file. An error's message is one sentence.
+llvm::Expected<Recipe> findRecipe(llvm::StringRef nameOrFile);
+
+/// Reads JSON; `source` names it in errors.
+llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source);
+
+/// The JSON that parseRecipe reads back, always the same text for the same recipe.
+std::string printRecipe(const Recipe &recipe);
+
+} // namespace otf
+
+#endif // OTF_LIB_COMPILE_RECIPE_H

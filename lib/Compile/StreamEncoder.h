@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The weight section of a plan: which weights a planned module uses, where each lies, and their
+// bytes, made from the model's files one block of rows at a time. Offsets follow from shapes and
+// encodings alone, so a dry run and the metadata know them without encoding anything.
+#ifndef OTF_LIB_COMPILE_STREAMENCODER_H
+#define OTF_LIB_COMPILE_STREAMENCODER_H
+
+#include "dialects/Plan/Plan.h"
+#include "lib/Compile/TileEncoder.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <string>
+#include <vector>
+
+namespace otf {
+
+class FileSet;
+
+/// Takes bytes in order; false means that more are not wanted.
+using Sink = llvm::function_ref<bool(std::span<const std::byte>)>;
+
+/// One weight as the plan stores it.
+struct StoredWeight {
+  WeightOp weight;
+  mlir::Type content; // !otf.matrix or a tensor
+  std::string name;
+  std::string asked, encoding; // text of #otf.encoding: the weight's decision, and what is stored
+  int64_t rows = 0, columns = 0, outliers = 0;
+  uint64_t offset = 0, size = 0;
+  bool vocabulary = false;
+  CodingError error;                  // known after write()
+  std::unique_ptr<TileEncoder> tiles; // null for plain tensors
+
+  bool isMatrix() const { return tiles != nullptr; }
+  double bitsPerWeight() const { return 8.0 * double(size) / (double(rows) * double(columns)); }
+};
+
+class StreamEncoder {
+public:
+  /// Finds the weights of all plan.weight ops and lays them out. Weights with equal bytes (blob,
+  /// fold, encoding, outliers) are one. Complains at the op that is wrong.
+  static mlir::FailureOr<StreamEncoder> plan(mlir::ModuleOp module);
+
+  /// The weight that a plan.weight op means.
+  const StoredWeight &of(plan::WeightOp use) const { return weights[uses.at(use)]; }
+  const std::vector<StoredWeight> &stored() const { return weights; }
+  uint64_t sectionBytes() const { return bytes; }
+
+  /// Gives all bytes of the section to `sink`. `progress` hears of each weight that is done. The
+  /// bytes do not depend on `threads`.
+  mlir::LogicalResult write(const FileSet &files, Sink sink, unsigned threads,
+                            llvm::function_ref<void(const StoredWeight &)> progress = {});
+
+private:
+  std::vector<StoredWeight> weights;
+  llvm::DenseMap<mlir::Operation *, size_t> uses;
+  uint64_t bytes = 0;
+};
+
+} // namespace otf
+
+#endif // OTF_LIB_COMPILE_STREAMENCODER_H

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one place that knows which code generators this build has.
+
+#include "lib/Compile/Targets.h"
+
+#ifdef OTF_WITH_CPU
+#include "lib/Codegen/CPU/CompileObject.h"
+#endif
+
+#ifdef OTF_WITH_CUDA
+#include "lib/Codegen/CUDA/EmitKernel.h"
+#include "runtime/CUDA/Nvrtc.h"
+#endif
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <atomic>
+#include <thread>
+
+using namespace mlir;
+
+namespace otf {
+
+FailureOr<std::vector<CodeBlob>> generateCpu(ModuleOp planned) {
+#ifdef OTF_WITH_CPU
+  std::vector<CodeBlob> objects;
+  for (const char *level : {"avx2", "avx512vnni"}) {
+    FailureOr<std::string> object = cpu::compileObject(planned, level);
+    if (failed(object))
+      return failure();
+    objects.push_back({level, std::move(*object)});
+  }
+  return objects;
+#else
+  return emitError(UnknownLoc::get(planned.getContext())) << "this otf-compile cannot target cpu";
+#endif
+}
+
+FailureOr<std::string> generateLlvmText(ModuleOp planned) {
+#ifdef OTF_WITH_CPU
+  return cpu::emitLlvmText(planned, "avx2", cpu::LlvmStage::Optimised);
+#else
+  return emitError(UnknownLoc::get(planned.getContext())) << "this otf-compile cannot target cpu";
+#endif
+}
+
+#ifdef OTF_WITH_CUDA
+
+/// A cubin for each architecture, two at a time. Empty after a complaint.
+static std::string compileCubins(const runtime::Nvrtc &nvrtc, const std::string &source,
+                                 std::vector<CodeBlob> &cubins) {
+  std::vector<std::string> complaints(cubins.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i; (i = next++) < cubins.size();) {
+      auto binary = nvrtc.compile(source, cubins[i].level);
+      if (binary.ok())
+        cubins[i].bytes.assign(binary.value().cubin.begin(), binary.value().cubin.end());
+      else
+        complaints[i] = std::string(binary.status().message());
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  for (size_t i = 0; i < cubins.size(); ++i)
+    if (!complaints[i].empty())
+      return cubins[i].level + ": " + complaints[i];
+  return {};
+}
+
+FailureOr<CudaCode> generateCuda(ModuleOp planned, ArrayRef<std::string> architectures,
+                                 bool &missing) {
+  std::optional<cuda::CudaSource> source = cuda::emitCudaSource(planned);
+  if (!source)
+    return failure();
+  CudaCode code;
+  code.source = std::move(source->text);
+  for (cuda::CudaKernel &kernel : source->kernels)
+    code.geometry[kernel.name] = {{kernel.grid, 1, 1}, kernel.block, kernel.shared};
+  if (architectures.empty())
+    return code;
+  auto nvrtc = runtime::Nvrtc::open();
+  if (!nvrtc.ok()) {
+    missing = true;
+    std::string message = nvrtc.status().message();
+    if (message.ends_with(')'))
+      message.insert(message.size() - 1, "; or leave cubins out with --cuda-arch=none");
+    return emitError(UnknownLoc::get(planned.getContext())) << message;
+  }
+  for (const std::string &architecture : architectures)
+    code.cubins.push_back({architecture, {}});
+  std::string complaint = compileCubins(*nvrtc.value(), code.source, code.cubins);
+  if (!complaint.empty())
+    return emitError(UnknownLoc::get(planned.getContext())) << "cuda: " << complaint;
+  return code;
+}
+
+#else
+
+FailureOr<CudaCode> generateCuda(ModuleOp planned, ArrayRef<std::string>, bool &) {
+  return emitError(UnknownLoc::get(planned.getContext())) << "this otf-compile cannot target cuda";
+}
+
+#endif
+
+} // namespace otf

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bridge to lib/Encoding. The relative error is that of the bytes themselves: each tile is
+// decoded again by the reference decoder.
+
+#include "lib/Compile/TileEncoder.h"
+
+#include "Encoding/Codec.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace otf {
+
+struct TileEncoder::Layout {
+  Encoding encoding;
+  WeightLayout weight;
+  std::vector<uint32_t> index; // padded to indexBytes
+};
+
+double CodingError::relative() const {
+  if (difference == 0)
+    return 0;
+  return std::sqrt(difference / weight);
+}
+
+TileEncoder::TileEncoder() : layout(std::make_unique<Layout>()) {}
+TileEncoder::~TileEncoder() = default;
+
+std::unique_ptr<TileEncoder> TileEncoder::create(int kind, int64_t group, int64_t rows,
+                                                 int64_t columns, std::span<const int64_t> outliers,
+                                                 std::string &error) {
+  if (kind < 0 || kind > int(EncodingKind::Codebook2)) {
+    error = "lib/Encoding has no encoding number " + std::to_string(kind);
+    return nullptr;
+  }
+  std::unique_ptr<TileEncoder> encoder(new TileEncoder);
+  Layout &l = *encoder->layout;
+  l.encoding.kind = EncodingKind(kind);
+  l.encoding.group = group;
+  EncodeStatus status = makeLayout(l.encoding, rows, columns, int64_t(outliers.size()), l.weight);
+  if (status != EncodeStatus::Ok) {
+    error = describe(status);
+    return nullptr;
+  }
+  if (outliers.empty())
+    return encoder;
+  for (size_t i = 0; i < outliers.size(); ++i)
+    if (outliers[i] < (i ? outliers[i - 1] + 1 : 0) || outliers[i] >= columns) {
+      error = "outlier columns must ascend and lie below " + std::to_string(columns) + ", got " +
+              std::to_string(outliers[i]);
+      return nullptr;
+    }
+  l.index.reserve(size_t(l.weight.indexBytes / 4));
+  for (int64_t column = 0, next = 0; column < columns; ++column)
+    if (next < int64_t(outliers.size()) && outliers[size_t(next)] == column)
+      ++next;
+    else
+      l.index.push_back(uint32_t(column));
+  for (int64_t column : outliers)
+    l.index.push_back(uint32_t(column));
+  l.index.resize(size_t(l.weight.indexBytes / 4));
+  return encoder;
+}
+
+int64_t TileEncoder::rows() const { return layout->weight.rows; }
+int64_t TileEncoder::columns() const { return layout->weight.columns; }
+int64_t TileEncoder::blobBytes() const { return layout->weight.blobBytes; }
+int64_t TileEncoder::tileBytes() const { return layout->weight.tileBytes; }
+std::span<const std::byte> TileEncoder::index() const {
+  return std::as_bytes(std::span(layout->index));
+}
+
+const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *out,
+                                CodingError &error) const {
+  const WeightLayout &l = layout->weight;
+  const uint32_t *index = layout->index.empty() ? nullptr : layout->index.data();
+  std::vector<double> decoded(size_t(kTileRows * l.columns));
+  for (int64_t row = 0; row < rows; row += kTileRows) {
+    int64_t count = std::min(kTileRows, rows - row);
+    const float *w = weights + row * l.columns;
+    uint8_t *tile = reinterpret_cast<uint8_t *>(out) + row / kTileRows * l.tileBytes;
+    EncodeStatus status = encodeTile(layout->encoding, l, index, w, l.columns, count, tile);
+    if (status != EncodeStatus::Ok)
+      return describe(status);
+    if (layout->encoding.kind == EncodingKind::F32)
+      continue; // exact
+    decodeTile(layout->encoding, l, index, tile, decoded.data());
+    for (int64_t i = 0; i < count * l.columns; ++i) {
+      double value = w[i], difference = value - decoded[size_t(i)];
+      error.weight += value * value;
+      error.difference += difference * difference;
+    }
+  }
+  return nullptr;
+}
+
+const char *toHalf(const float *from, int64_t count, std::byte *to) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t half = floatToHalf(from[i]);
+    if (!halfIsFinite(half) && std::isfinite(from[i]))
+      return describe(EncodeStatus::OutOfRange);
+    std::memcpy(to + 2 * i, &half, 2);
+  }
+  return nullptr;
+}
+
+} // namespace otf

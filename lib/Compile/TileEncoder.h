@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Encodes blocks of rows of one weight with lib/Encoding, and measures what that costs. It knows no
+// MLIR: the caller says the encoding as the number that #otf.encoding gives its kind.
+#ifndef OTF_LIB_COMPILE_TILEENCODER_H
+#define OTF_LIB_COMPILE_TILEENCODER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace otf {
+
+/// Sums of squares: of a weight, and of what coding changed in it.
+struct CodingError {
+  double weight = 0, difference = 0;
+
+  CodingError &operator+=(const CodingError &other) {
+    weight += other.weight;
+    difference += other.difference;
+    return *this;
+  }
+  /// ‖W − Ŵ‖ / ‖W‖; 0 for a weight of zeros that stayed zeros.
+  double relative() const;
+};
+
+class TileEncoder {
+public:
+  /// Nothing, and one clause in `error`, where there is no such layout. `outliers` ascend.
+  static std::unique_ptr<TileEncoder> create(int kind, int64_t group, int64_t rows, int64_t columns,
+                                             std::span<const int64_t> outliers, std::string &error);
+  ~TileEncoder();
+
+  int64_t rows() const;
+  int64_t columns() const;
+  int64_t blobBytes() const;
+  int64_t tileBytes() const;
+  /// The column index as it stands before the first tile, padded; empty without outliers.
+  std::span<const std::byte> index() const;
+
+  /// Encodes `rows` rows (a multiple of 8, except at the end of the weight) of columns() floats
+  /// each, tile after tile, into `out`. Returns null, or one clause that says what is wrong.
+  const char *encode(const float *weights, int64_t rows, std::byte *out, CodingError &error) const;
+
+private:
+  TileEncoder();
+  struct Layout;
+  std::unique_ptr<Layout> layout;
+};
+
+/// Floats to halves; null, or one clause that says what is wrong. Infinities and NaN pass.
+const char *toHalf(const float *from, int64_t count, std::byte *to);
+
+} // namespace otf
+
+#endif // OTF_LIB_COMPILE_TILEENCODER_H

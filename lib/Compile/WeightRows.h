@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A weight of the IR as rows of floats: its blob in the model's files, turned and scaled as
+// otf.weight says. The plan is written from it, and otf-choose-outliers scores columns with it.
+#ifndef OTF_LIB_COMPILE_WEIGHTROWS_H
+#define OTF_LIB_COMPILE_WEIGHTROWS_H
+
+#include "lib/Import/WeightSource.h"
+#include "passes/WeightReader.h"
+
+#include <vector>
+
+namespace otf {
+
+class WeightRows {
+public:
+  /// Sees `weight` as rows × columns, whatever its rank. Reads the scale, if it has one.
+  static llvm::Expected<WeightRows> open(const FileSet &files, WeightOp weight, int64_t rows,
+                                         int64_t columns);
+
+  llvm::Error read(int64_t firstRow, int64_t rowCount, float *out) const;
+  /// The bytes as they are in the file; without turning and scaling.
+  llvm::Expected<const std::byte *> raw() const { return source.data(blob); }
+
+private:
+  explicit WeightRows(const FileSet &files) : source(files) {}
+
+  WeightSource source;
+  Blob blob;
+  bool transposed = false;
+  int64_t columns = 0;
+  std::vector<float> scale;
+};
+
+/// Reads weights from files that are open; they must outlive what the factory makes.
+WeightReaderFactory readWeightsFrom(const FileSet &files);
+
+/// Opens the files that the module names, for tools that start from text. The passes' option
+/// `model` says another folder than `onnx.folder`.
+WeightReaderFactory reopenWeights();
+
+} // namespace otf
+
+#endif // OTF_LIB_COMPILE_WEIGHTROWS_H

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/Arena.h"
+
+#include <algorithm>
+
+namespace otf::runtime {
+
+// A CUDA allocation is aligned to 256, and so are the blocks then; 64 is what kernels ask for.
+static constexpr uint64_t kBlockAlignment = 256;
+// No machine has more; sums of rooms below it cannot wrap.
+static constexpr uint64_t kLimit = uint64_t(1) << 47;
+
+Status Arena::reserve(std::span<const int64_t> bytes, bool &moved) {
+  moved = false;
+  bool fits = base != nullptr && rooms.size() == bytes.size();
+  for (size_t i = 0; fits && i < bytes.size(); ++i)
+    fits = uint64_t(bytes[i]) <= rooms[i];
+  if (fits)
+    return {};
+
+  moved = true;
+  rooms.resize(bytes.size());
+  pointers.resize(bytes.size());
+  uint64_t sum = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    uint64_t need = uint64_t(bytes[i]);
+    if (need > rooms[i] && need <= kLimit) {
+      bool again = slack && rooms[i] != 0;
+      rooms[i] = (again ? need + need / 4 : need) + kBlockAlignment - 1;
+      rooms[i] -= rooms[i] % kBlockAlignment;
+    }
+    if (need > kLimit || (sum += rooms[i]) > kLimit) {
+      rooms.clear();
+      return deviceError("memory: a step needs more than ", kLimit >> 40,
+                         " TiB (give shorter inputs)");
+    }
+  }
+  queue.release(base);
+  base = nullptr;
+  Result<void *> memory = queue.allocate(std::max(sum, kBlockAlignment));
+  if (!memory.ok()) {
+    rooms.clear();
+    return memory.status();
+  }
+  base = memory.value();
+  total = sum;
+  auto *at = static_cast<std::byte *>(base);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    pointers[i] = at;
+    at += rooms[i];
+  }
+  return {};
+}
+
+} // namespace otf::runtime

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/Decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace otf::runtime {
+
+// A chunk of a prompt is long enough to read weights once for many tokens, and short enough to
+// bound scratch memory. Most models give logits for each row of it, with large vocabularies more
+// than everything else takes; a CPU gains little from longer chunks and is kept below 32 MiB.
+static constexpr int64_t kLongestChunk = 512, kShortestChunk = 64, kMostLogits = 32 << 20;
+
+static size_t chunkLength(const Session &session, const TensorInfo &logits) {
+  const Polynomial &vocabulary = session.plan.sizes[logits.shape.back()];
+  if (!session.hostVisible() || vocabulary.size() != 1 || !vocabulary[0].symbols.empty())
+    return kLongestChunk;
+  int64_t rows = kMostLogits / int64_t(elementSize(logits.type)) /
+                 std::max<int64_t>(vocabulary[0].coefficient, 1);
+  return size_t(std::clamp(rows, kShortestChunk, kLongestChunk));
+}
+
+Result<std::unique_ptr<Decoder>> Decoder::create(Session &session) {
+  std::unique_ptr<Decoder> decoder(new Decoder(session));
+  bool hasIds = false;
+  for (const TensorInfo &input : session.plan.inputs) {
+    Role role;
+    if (input.name == "input_ids")
+      role = Role::ids, hasIds = true;
+    else if (input.name == "attention_mask")
+      role = Role::mask;
+    else if (input.name == "position_ids")
+      role = Role::positions;
+    else if (input.name == "num_logits_to_keep" || input.name == "logits_to_keep")
+      role = Role::keep;
+    else
+      return badInput("input '", input.name, "': does not follow from token ids (use otf-exec run)");
+    size_t most = role == Role::keep ? 1 : 2;
+    if ((input.type != ElementType::i64 && input.type != ElementType::i32) ||
+        input.shape.size() > most || (most == 2 && input.shape.empty()))
+      return badInput("input '", input.name, "': expected integers of 32 or 64 bits with 1 or 2 axes");
+    decoder->roles.push_back(role);
+  }
+  if (!hasIds)
+    return badInput("input 'input_ids': the model has none, so it is no language model (use otf-exec "
+                    "run)");
+  std::optional<size_t> logits = session.findOutput("logits");
+  decoder->logitsOutput = logits.value_or(0);
+  if (session.plan.outputs.empty() || decoder->logitsOutput >= session.plan.outputs.size())
+    return badInput("output 'logits': the model has none");
+  const TensorInfo &output = session.plan.outputs[decoder->logitsOutput];
+  if (output.shape.empty() || (output.type != ElementType::f32 && output.type != ElementType::f16 &&
+                               output.type != ElementType::bf16))
+    return badInput("output '", output.name, "': expected floats with a vocabulary axis, found ",
+                    elementName(output.type));
+  decoder->chunk = chunkLength(session, output);
+  return decoder;
+}
+
+bool Decoder::hasRoom() const {
+  return session.plan.states.empty() || session.stateLength() < session.stateCapacity();
+}
+
+Status Decoder::start(std::span<const int32_t> ids) {
+  if (ids.empty())
+    return badInput("prompt: it has no tokens (give at least one)");
+  // Somebody else has used the session.
+  if (session.stateLength() != int64_t(held))
+    held = 0;
+  size_t most = std::min({held, tokens.size(), ids.size() - 1}); // the last one gives the logits
+  size_t same = size_t(std::mismatch(tokens.begin(), tokens.begin() + long(most), ids.begin()).first -
+                       tokens.begin());
+  held = session.plan.states.empty() ? 0 : same;
+  tokens.assign(ids.begin(), ids.end());
+  if (!session.plan.states.empty())
+    OTF_TRY(session.truncateStates(int64_t(held)));
+  return feed();
+}
+
+Status Decoder::append(int32_t id) {
+  tokens.push_back(id);
+  return feed();
+}
+
+Status Decoder::feed() {
+  if (session.plan.states.empty()) {
+    OTF_TRY(feedChunk(0, tokens.size()));
+    return readLogits();
+  }
+  int64_t room = session.stateCapacity();
+  if (int64_t(tokens.size()) > room)
+    return badInput("prompt: ", tokens.size(), " tokens do not fit in a context of ", room,
+                    " (give --context or a shorter prompt)");
+  while (held < tokens.size()) {
+    size_t end = std::min(tokens.size(), held + chunk);
+    OTF_TRY(feedChunk(held, end));
+    held = end;
+  }
+  return readLogits();
+}
+
+Status Decoder::feedChunk(size_t begin, size_t end) {
+  for (size_t i = 0; i < roles.size(); ++i) {
+    int64_t shape[2] = {1, int64_t(end - begin)};
+    numbers.resize(end - begin);
+    switch (roles[i]) {
+    case Role::ids:
+      std::copy(tokens.begin() + long(begin), tokens.begin() + long(end), numbers.begin());
+      break;
+    case Role::positions:
+      std::iota(numbers.begin(), numbers.end(), int64_t(begin));
+      break;
+    case Role::mask:
+      shape[1] = int64_t(end);
+      numbers.assign(end, 1);
+      break;
+    case Role::keep:
+      shape[1] = 1;
+      numbers.assign(1, 1);
+      break;
+    }
+    size_t rank = session.plan.inputs[i].shape.size();
+    OTF_TRY(give(i, std::span(shape).last(rank), numbers));
+  }
+  return session.run();
+}
+
+Status Decoder::give(size_t input, std::span<const int64_t> shape, std::span<const int64_t> values) {
+  const TensorInfo &info = session.plan.inputs[input];
+  if (info.type == ElementType::i64)
+    return session.setInput(info.name, {info.type, shape, values.data()});
+  narrow.assign(values.begin(), values.end());
+  return session.setInput(info.name, {info.type, shape, narrow.data()});
+}
+
+Status Decoder::readLogits() {
+  std::span<const int64_t> shape = session.outputShape(logitsOutput);
+  ElementType type = session.plan.outputs[logitsOutput].type;
+  std::optional<int64_t> bytes = byteCount(type, shape), rowBytes = byteCount(type, shape.last(1));
+  if (!bytes || !rowBytes || *rowBytes == 0 || *bytes < *rowBytes)
+    return badInput("output 'logits': it is empty");
+  raw.resize(size_t(*rowBytes));
+  OTF_TRY(session.readOutput(logitsOutput, uint64_t(*bytes - *rowBytes), uint64_t(*rowBytes),
+                             raw.data()));
+  row.resize(size_t(shape.back()));
+  if (type == ElementType::f32) {
+    std::memcpy(row.data(), raw.data(), raw.size());
+    return {};
+  }
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (type == ElementType::f16) {
+      _Float16 half;
+      std::memcpy(&half, raw.data() + 2 * i, 2);
+      row[i] = float(half);
+    } else {
+      uint16_t high;
+      std::memcpy(&high, raw.data() + 2 * i, 2);
+      uint32_t bits = uint32_t(high) << 16;
+      std::memcpy(&row[i], &bits, 4);
+    }
+  }
+  return {};
+}
+
+} // namespace otf::runtime

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a decoder-only language model token by token: makes the inputs such models have out of
+// token ids, feeds long prompts in chunks, and keeps what the session's cache already holds. A
+// model without states is run on the whole text each time.
+#ifndef OTF_RUNTIME_DECODER_H
+#define OTF_RUNTIME_DECODER_H
+
+#include "runtime/Session.h"
+
+namespace otf::runtime {
+
+class Decoder {
+public:
+  /// Fails when the model has inputs that do not follow from token ids, or no logits. The session
+  /// outlives the decoder.
+  static Result<std::unique_ptr<Decoder>> create(Session &session);
+
+  /// Makes `ids` the whole text so far. What the cache shares with it is not computed again.
+  Status start(std::span<const int32_t> ids);
+  /// Appends one token.
+  Status append(int32_t id);
+
+  /// For each token of the vocabulary how likely it is next.
+  std::span<const float> logits() const { return row; }
+  const std::vector<int32_t> &history() const { return tokens; }
+  /// Whether one more token fits.
+  bool hasRoom() const;
+
+private:
+  enum class Role : uint8_t { ids, mask, positions, keep };
+  explicit Decoder(Session &session) : session(session) {}
+  Status feed();
+  Status feedChunk(size_t begin, size_t end);
+  Status give(size_t input, std::span<const int64_t> shape, std::span<const int64_t> values);
+  Status readLogits();
+
+  Session &session;
+  size_t logitsOutput = 0, chunk = 0;
+  std::vector<Role> roles;      // of the plan's inputs
+  std::vector<int32_t> tokens;  // the text; the states hold the first `held` of them
+  size_t held = 0;
+  std::vector<float> row;
+  std::vector<int64_t> numbers; // kept to reuse their memory
+  std::vector<int32_t> narrow;
+  std::vector<std::byte> raw;
+};
+
+} // namespace otf::runtime
+
+#endif // OTF_RUNTIME_DECODER_H

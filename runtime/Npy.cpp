@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The header of a .npy file is a Python dictionary with three known keys. This reads exactly the
+// form that numpy writes, with any order and spacing.
+#include "runtime/Npy.h"
+
+#include "runtime/Session.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace otf::runtime {
+namespace {
+
+constexpr const char *kCodes[kElementTypes] = {"<f4", "<f2", "<u2", "<f8", "|i1", "|u1", "<i2",
+                                               "<u2", "<i4", "<u4", "<i8", "<u8", "|b1"};
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kMostAxes = 64;
+
+class HeaderReader {
+public:
+  explicit HeaderReader(std::string_view text) : rest(text) {}
+
+  Status read(NpyArray &array) {
+    bool hasType = false, hasOrder = false, hasShape = false;
+    if (!take('{'))
+      return bad();
+    while (!take('}')) {
+      std::string_view key, type;
+      if (!string(key) || !take(':'))
+        return bad();
+      if (key == "descr") {
+        if (!string(type))
+          return badInput("npy: structured types are not supported");
+        OTF_TRY(setType(type, array.type));
+        hasType = true;
+      } else if (key == "fortran_order") {
+        if (word("True"))
+          return badInput("npy: column-major order is not supported "
+                          "(save numpy.ascontiguousarray(x))");
+        if (!word("False"))
+          return bad();
+        hasOrder = true;
+      } else if (key == "shape") {
+        if (!shape(array.shape))
+          return bad();
+        hasShape = true;
+      } else {
+        return bad();
+      }
+      take(',');
+    }
+    space();
+    return hasType && hasOrder && hasShape && rest.empty() ? Status() : bad();
+  }
+
+private:
+  static Status bad() { return badInput("npy: its header cannot be read (save it with numpy again)"); }
+
+  void space() {
+    while (!rest.empty() && std::strchr(" \t\r\n", rest[0]) && rest[0])
+      rest.remove_prefix(1);
+  }
+  bool take(char c) {
+    space();
+    if (rest.empty() || rest[0] != c)
+      return false;
+    rest.remove_prefix(1);
+    return true;
+  }
+  bool word(std::string_view w) {
+    space();
+    if (rest.substr(0, w.size()) != w)
+      return false;
+    rest.remove_prefix(w.size());
+    return true;
+  }
+  bool string(std::string_view &value) {
+    space();
+    if (rest.empty() || (rest[0] != '\'' && rest[0] != '"'))
+      return false;
+    size_t end = rest.find(rest[0], 1);
+    if (end == rest.npos)
+      return false;
+    value = rest.substr(1, end - 1);
+    rest.remove_prefix(end + 1);
+    return true;
+  }
+  bool shape(std::vector<int64_t> &value) {
+    if (!take('('))
+      return false;
+    while (!take(')')) {
+      space();
+      int64_t extent = -1;
+      auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), extent);
+      if (error != std::errc() || extent < 0 || value.size() == kMostAxes)
+        return false;
+      rest.remove_prefix(size_t(end - rest.data()));
+      value.push_back(extent);
+      if (!take(',') && (space(), rest.empty() || rest[0] != ')'))
+        return false;
+    }
+    return true;
+  }
+  static Status setType(std::string_view code, ElementType &type) {
+    for (unsigned i = 0; i < kElementTypes; ++i) {
+      std::string_view known = kCodes[i];
+      // One byte has no order, and '=' does not occur in files of numpy.
+      bool same = known == code || (known[0] == '|' && code.size() == 3 &&
+                                    code.substr(1) == known.substr(1));
+      if (same && ElementType(i) != ElementType::bf16) {
+        type = ElementType(i);
+        return {};
+      }
+    }
+    return badInput("npy: elements of type '", code,
+                    "' are not supported (little-endian integers, floats and bool are)");
+  }
+
+  std::string_view rest;
+};
+
+} // namespace
+
+Result<NpyArray> parseNpy(Bytes file) {
+  std::string_view text(reinterpret_cast<const char *>(file.data()), file.size());
+  if (text.substr(0, kMagic.size()) != kMagic || text.size() < 10)
+    return badInput("npy: not a .npy file (numpy.save writes one)");
+  unsigned version = uint8_t(text[6]);
+  if (version < 1 || version > 3)
+    return badInput("npy: version ", version, ", expected 1 to 3");
+  size_t sizeBytes = version == 1 ? 2 : 4, length = 0;
+  if (text.size() < 8 + sizeBytes)
+    return badInput("npy: the file is cut");
+  for (size_t i = 0; i < sizeBytes; ++i)
+    length |= size_t(uint8_t(text[8 + i])) << (8 * i);
+  size_t begin = 8 + sizeBytes;
+  if (length > text.size() - begin)
+    return badInput("npy: the file is cut");
+
+  NpyArray array;
+  OTF_TRY(HeaderReader(text.substr(begin, length)).read(array));
+  Bytes data = file.subspan(begin + length);
+  std::optional<int64_t> bytes = byteCount(array.type, array.shape);
+  if (!bytes || uint64_t(*bytes) > data.size())
+    return badInput("npy: the file is cut: ", data.size(), " bytes of data, its shape needs ",
+                    bytes ? std::to_string(*bytes) : "more than 2^63");
+  if (uint64_t(*bytes) < data.size())
+    return badInput("npy: ", data.size(), " bytes of data, its shape needs ", *bytes);
+  array.bytes.assign(data.begin(), data.end());
+  return array;
+}
+
+using File = std::unique_ptr<FILE, decltype([](FILE *f) { fclose(f); })>;
+
+Result<NpyArray> readNpy(const std::string &path) {
+  File file(fopen(path.c_str(), "rbe"));
+  if (!file)
+    return badInput("cannot be opened (", std::strerror(errno), ")");
+  std::vector<std::byte> content;
+  std::byte part[1 << 16];
+  while (size_t n = fread(part, 1, sizeof part, file.get()))
+    content.insert(content.end(), part, part + n);
+  if (ferror(file.get()))
+    return badInput("cannot be read (", std::strerror(errno), ")");
+  return parseNpy(content);
+}
+
+Status writeNpy(const std::string &path, ElementType type, std::span<const int64_t> shape,
+                const void *data) {
+  std::string header = cat("{'descr': '", kCodes[unsigned(type)], "', 'fortran_order': False, ",
+                           "'shape': (");
+  for (size_t i = 0; i < shape.size(); ++i)
+    header += cat(i ? " " : "", shape[i], ",");
+  if (shape.size() > 1)
+    header.pop_back();
+  header += "), }";
+  // Data begins at a multiple of 64; magic, version and length take 10 bytes.
+  header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
+  header += '\n';
+  std::string start(kMagic);
+  start += {'\1', '\0', char(header.size() & 255), char(header.size() >> 8)};
+  size_t bytes = size_t(byteCount(type, shape).value_or(0));
+
+  FILE *file = fopen(path.c_str(), "wbe");
+  if (!file)
+    return badInput("cannot be created (", std::strerror(errno), ")");
+  bool good = fwrite(start.data(), 1, start.size(), file) == start.size() &&
+              fwrite(header.data(), 1, header.size(), file) == header.size() &&
+              fwrite(data, 1, bytes, file) == bytes;
+  struct stat status = {};
+  bool isRegular = fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode);
+  if (fclose(file) != 0 || !good) {
+    int error = errno;
+    if (isRegular) // half an array helps nobody, but a device or a pipe is not ours to remove
+      unlink(path.c_str());
+    return badInput("cannot be written (", std::strerror(error), ")");
+  }
+  return {};
+}
+
+} // namespace otf::runtime

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/Session.h"
+
+#include <nlohmann/json.hpp>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace otf::runtime {
+
+// Room for a cache when the model does not say how long its context is, and at most without being
+// asked: the caches of models with a context of 128 Ki would not fit on many machines.
+static constexpr int64_t kDefaultCapacity = 4096;
+// Bounds what a device multiplies: items by grain, blocks by threads.
+static constexpr int64_t kMostItems = int64_t(1) << 48;
+static constexpr size_t kAlignment = 64;
+
+std::optional<int64_t> byteCount(ElementType type, std::span<const int64_t> shape) {
+  int64_t bytes = int64_t(elementSize(type));
+  // A zero anywhere makes the product zero, however large the other extents are.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+    bytes = 0;
+  for (int64_t extent : shape)
+    if (extent < 0 || !multiply(bytes, extent, bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+std::byte *Session::Input::data() {
+  auto at = reinterpret_cast<uintptr_t>(bytes.data());
+  return bytes.data() + (kAlignment - at % kAlignment) % kAlignment;
+}
+
+Session::Session(const PlanFile &plan, const Device &device, std::unique_ptr<Queue> q)
+    : plan(plan), device(device), program(device.program()), queue(std::move(q)),
+      blocks(*queue, true), stateBlocks(*queue, false), binding(plan.symbols),
+      inputs(plan.inputs.size() + plan.states.size()), outputShapes(plan.outputs.size()),
+      outputBytes(plan.outputs.size()) {}
+
+Result<std::unique_ptr<Session>> Session::create(const PlanFile &plan, const Device &device,
+                                                 const SessionOptions &options) {
+  Result<std::unique_ptr<Queue>> queue = device.createQueue(options.threads);
+  if (!queue.ok())
+    return queue.status();
+  if (options.capacity < 0 || options.capacity > kMostItems)
+    return usageError("capacity: ", options.capacity, " is not a number of positions");
+  std::unique_ptr<Session> session(new Session(plan, device, std::move(queue.value())));
+  session->capacity = options.capacity;
+  if (session->capacity == 0) {
+    session->capacity = kDefaultCapacity;
+    auto json = nlohmann::json::parse(plan.generation, nullptr, false);
+    if (json.is_object() && json.contains("context") && json["context"].is_number_unsigned())
+      if (uint64_t context = json["context"].get<uint64_t>(); context > 0)
+        session->capacity = int64_t(std::min<uint64_t>(context, kDefaultCapacity));
+  }
+  return session;
+}
+
+static std::string nameList(const PlanFile &plan) {
+  std::string names;
+  for (const TensorInfo &t : plan.inputs)
+    names += cat(names.empty() ? "" : ", ", t.name);
+  if (!plan.states.empty())
+    names += cat(names.empty() ? "" : ", ", plan.states[0].input,
+                 plan.states.size() > 1 ? " and other states" : "");
+  return names.empty() ? "none" : names;
+}
+
+Status Session::setInput(std::string_view name, const TensorView &value) {
+  size_t index = 0;
+  for (; index < inputs.size(); ++index)
+    if (name == (index < plan.inputs.size() ? plan.inputs[index].name
+                                            : plan.states[index - plan.inputs.size()].input))
+      break;
+  if (index == inputs.size())
+    return badInput("input '", name, "': the model has none of this name (it has ", nameList(plan),
+                    ")");
+  bool isState = index >= plan.inputs.size();
+  ElementType type = isState ? plan.states[index - plan.inputs.size()].type : plan.inputs[index].type;
+  const std::vector<SizeId> &shape =
+      isState ? plan.states[index - plan.inputs.size()].shape : plan.inputs[index].shape;
+  if (value.type != type)
+    return badInput("input '", name, "': expected elements of type ", elementName(type), ", found ",
+                    elementName(value.type));
+  if (value.shape.size() != shape.size()) {
+    std::string expected;
+    for (SizeId id : shape)
+      expected += cat(expected.empty() ? "" : ", ", binding.text(plan.sizes[id]));
+    return badInput("input '", name, "': expected ", shape.size(), " axes [", expected, "], found ",
+                    value.shape.size());
+  }
+  std::optional<int64_t> bytes = byteCount(type, value.shape);
+  if (!bytes)
+    return badInput("input '", name, "': its shape is negative or too large");
+
+  Input &input = inputs[index];
+  input.shape.assign(value.shape.begin(), value.shape.end());
+  if (input.bytes.size() < size_t(*bytes) + kAlignment)
+    input.bytes.resize(size_t(*bytes) + kAlignment);
+  if (*bytes)
+    std::memcpy(input.data(), value.data, size_t(*bytes));
+  input.size = *bytes;
+  input.given = true;
+  return {};
+}
+
+/// Values for all symbols and sizes, from the shapes of the inputs and the length of the states.
+Status Session::bindSizes() {
+  binding.clear();
+  size_t given = 0, firstMissing = plan.states.size();
+  for (size_t s = 0; s < plan.states.size(); ++s)
+    if (inputs[plan.inputs.size() + s].given)
+      ++given;
+    else
+      firstMissing = std::min(firstMissing, s);
+  statesGiven = given != 0;
+  if (statesGiven && firstMissing != plan.states.size())
+    return badInput("input '", plan.states[firstMissing].input,
+                    "': missing, while other states are given (give all states or none)");
+
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bool isState = i >= plan.inputs.size();
+    if (isState && !statesGiven)
+      break;
+    std::string_view name =
+        isState ? plan.states[i - plan.inputs.size()].input : plan.inputs[i].name;
+    const std::vector<SizeId> &shape =
+        isState ? plan.states[i - plan.inputs.size()].shape : plan.inputs[i].shape;
+    if (!inputs[i].given)
+      return badInput("input '", name, "': missing (the model needs ", nameList(plan), ")");
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      binding.require(plan.sizes[shape[axis]], inputs[i].shape[axis], "input", name, axis);
+  }
+  if (!plan.states.empty()) {
+    binding.set(plan.capacity, capacity);
+    if (!statesGiven)
+      binding.set(plan.past, length);
+  }
+  OTF_TRY(binding.solve());
+  if (plan.states.empty())
+    return plan.sizes.evaluate(binding, values);
+
+  const int64_t past = binding.value(plan.past);
+  std::optional<int64_t> appended;
+  for (const StateInfo &state : plan.states) {
+    Result<int64_t> size = binding.evaluate(plan.sizes[state.appended]);
+    if (!size.ok())
+      return size.status();
+    if (size.value() < 0 || size.value() > kMostItems ||
+        size.value() != appended.value_or(size.value()))
+      return badInput("state '", state.name, "': a step appends ", size.value(),
+                      " positions, to the others ", appended.value_or(0));
+    appended = size.value();
+  }
+  int64_t needed = past + *appended; // both are below 2^62
+  if (needed > capacity && statesGiven) {
+    // All of the cache is replaced anyway, so it may as well become larger.
+    capacity = needed;
+    binding.set(plan.capacity, capacity);
+  }
+  if (needed > capacity)
+    return badInput("context: ", past, " positions and ", *appended, " more do not fit in ",
+                    capacity, " (ask for a larger context, or start anew)");
+  return plan.sizes.evaluate(binding, values);
+}
+
+Status Session::stateLayout(size_t s, int64_t &bytes, int64_t &rows, int64_t &inner) const {
+  const StateInfo &state = plan.states[s];
+  rows = 1, inner = int64_t(elementSize(state.type));
+  bool fits = true;
+  for (size_t axis = 0; axis < state.shape.size(); ++axis) {
+    int64_t extent = values[state.shape[axis]];
+    if (axis == state.axis)
+      continue;
+    int64_t &side = axis < state.axis ? rows : inner;
+    fits = fits && extent >= 0 && multiply(side, extent, side);
+  }
+  if (!fits || !multiply(rows, inner, bytes) || !multiply(bytes, capacity, bytes))
+    return badInput("state '", state.name, "': its size is negative or too large");
+  return {};
+}
+
+Status Session::prepareStates() {
+  newStateBytes.resize(plan.states.size());
+  int64_t rows, inner;
+  for (size_t s = 0; s < plan.states.size(); ++s)
+    OTF_TRY(stateLayout(s, newStateBytes[s], rows, inner));
+  if (!statesGiven && length > 0 && newStateBytes != stateBytes)
+    return badInput("context: the states hold ", length,
+                    " positions for inputs of another shape, such as another batch size "
+                    "(start anew)");
+  bool moved;
+  OTF_TRY(stateBlocks.reserve(newStateBytes, moved));
+  stateBytes = newStateBytes;
+  if (!statesGiven)
+    return {};
+  for (size_t s = 0; s < plan.states.size(); ++s) {
+    int64_t bytes, past = binding.value(plan.past);
+    OTF_TRY(stateLayout(s, bytes, rows, inner));
+    OTF_TRY(queue->copyIn(stateBlocks.blocks()[s], uint64_t(capacity * inner),
+                          inputs[plan.inputs.size() + s].data(), uint64_t(past * inner),
+                          uint64_t(past * inner), uint64_t(rows)));
+  }
+  return {};
+}
+
+Status Session::prepareBlocks() {
+  blockBytes.clear();
+  for (const std::vector<SizeId> &slot : program.slots) {
+    int64_t bytes = 0;
+    for (SizeId id : slot)
+      bytes = std::max(bytes, values[id]);
+    blockBytes.push_back(bytes);
+  }
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    outputShapes[i].clear();
+    for (SizeId id : plan.outputs[i].shape)
+      outputShapes[i].push_back(values[id]);
+    std::optional<int64_t> bytes = byteCount(plan.outputs[i].type, outputShapes[i]);
+    if (!bytes)
+      return badInput("output '", plan.outputs[i].name, "': its size is negative or too large");
+    outputBytes[i] = *bytes;
+    blockBytes.push_back(*bytes);
+  }
+  if (!device.hostVisible())
+    for (size_t i = 0; i < plan.inputs.size(); ++i)
+      blockBytes.push_back(inputs[i].size);
+  bool moved;
+  return blocks.reserve(blockBytes, moved);
+}
+
+Status Session::fillLaunch(Launch &launch) {
+  std::span<void *const> pointers = blocks.blocks();
+  launch.slots = pointers.first(program.slots.size());
+  launch.outputs = pointers.subspan(program.slots.size(), plan.outputs.size());
+  launch.states = stateBlocks.blocks();
+  inputPointers.resize(plan.inputs.size());
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    inputPointers[i] = inputs[i].data();
+    if (device.hostVisible())
+      continue;
+    inputPointers[i] = pointers[program.slots.size() + plan.outputs.size() + i];
+    OTF_TRY(queue->copyIn(inputPointers[i], uint64_t(inputs[i].size), inputs[i].data(),
+                          uint64_t(inputs[i].size), uint64_t(inputs[i].size), 1));
+  }
+  launch.inputs = inputPointers;
+
+  dims.resize(program.dims.size());
+  for (size_t i = 0; i < dims.size(); ++i)
+    dims[i] = values[program.dims[i]];
+  extents.resize(program.steps.size());
+  grids.resize(3 * program.steps.size());
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const StepInfo &step = program.steps[s];
+    extents[s] = values[step.extent];
+    if (extents[s] < 0 || extents[s] > kMostItems)
+      return badInput("step '", step.kernel, "': ", extents[s], " work items are not possible");
+    for (int axis = 0; axis < 3; ++axis) {
+      int64_t blocksOnAxis = std::max<int64_t>(values[step.grid[axis]], 1);
+      if (blocksOnAxis > INT32_MAX)
+        return badInput("step '", step.kernel, "': a grid of ", blocksOnAxis,
+                        " blocks is not possible");
+      grids[3 * s + size_t(axis)] = uint32_t(blocksOnAxis);
+    }
+  }
+  launch.dims = dims;
+  launch.extents = extents;
+  launch.grids = grids;
+
+  // Equal content is equal shape, so an address that comes back finds its graph again.
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  for (std::span<void *const> list : {launch.inputs, launch.outputs, launch.slots, launch.states})
+    XXH3_64bits_update(&hash, list.data(), list.size_bytes());
+  XXH3_64bits_update(&hash, grids.data(), grids.size() * sizeof(uint32_t));
+  for (size_t s = 0; s < extents.size(); ++s)
+    if (extents[s] == 0)
+      XXH3_64bits_update(&hash, &s, sizeof s);
+  launch.shape = XXH3_64bits_digest(&hash);
+  return {};
+}
+
+Status Session::run() {
+  hasRun = false;
+  OTF_TRY(bindSizes());
+  OTF_TRY(prepareBlocks());
+  if (statesGiven)
+    length = 0; // from here on the old contents may be overwritten
+  OTF_TRY(prepareStates());
+  Launch launch;
+  OTF_TRY(fillLaunch(launch));
+  const int64_t before = length;
+  length = 0; // what a device that fails leaves behind cannot be relied on
+  OTF_TRY(queue->run(launch));
+  OTF_TRY(queue->synchronize());
+  hasRun = true;
+  length = before;
+  if (!plan.states.empty())
+    length = binding.value(plan.past) + values[plan.states[0].appended];
+  for (size_t s = 0; s < plan.states.size(); ++s)
+    inputs[plan.inputs.size() + s].given = false;
+  return {};
+}
+
+std::string_view Session::outputName(size_t index) const {
+  return index < plan.outputs.size() ? plan.outputs[index].name
+                                     : plan.states[index - plan.outputs.size()].output;
+}
+
+std::optional<size_t> Session::findOutput(std::string_view name) const {
+  for (size_t i = 0; i < outputCount(); ++i)
+    if (outputName(i) == name)
+      return i;
+  return std::nullopt;
+}
+
+Result<TensorView> Session::output(size_t index) {
+  if (!hasRun)
+    return usageError("output '", outputName(index), "': there is none before a run");
+  if (index < plan.outputs.size()) {
+    const void *data = blocks.blocks()[program.slots.size() + index];
+    if (!device.hostVisible()) {
+      staging.resize(size_t(outputBytes[index]));
+      OTF_TRY(readOutput(index, 0, uint64_t(outputBytes[index]), staging.data()));
+      data = staging.data();
+    }
+    return TensorView{plan.outputs[index].type, outputShapes[index], data};
+  }
+  const size_t s = index - plan.outputs.size();
+  int64_t bytes, rows, inner;
+  OTF_TRY(stateLayout(s, bytes, rows, inner));
+  staging.resize(size_t(rows * inner * length)); // at most what the state takes
+  OTF_TRY(queue->copyOut(staging.data(), uint64_t(length * inner), stateBlocks.blocks()[s],
+                         uint64_t(capacity * inner), uint64_t(length * inner), uint64_t(rows)));
+  stateShape.clear();
+  for (SizeId id : plan.states[s].shape)
+    stateShape.push_back(values[id]);
+  stateShape[plan.states[s].axis] = length;
+  return TensorView{plan.states[s].type, stateShape, staging.data()};
+}
+
+Status Session::readOutput(size_t index, uint64_t offset, uint64_t bytes, void *to) {
+  if (!hasRun || index >= plan.outputs.size() || offset > uint64_t(outputBytes[index]) ||
+      bytes > uint64_t(outputBytes[index]) - offset)
+    return usageError("output ", index, ": there are no such bytes");
+  auto *from = static_cast<const std::byte *>(blocks.blocks()[program.slots.size() + index]);
+  return queue->copyOut(to, bytes, from + offset, bytes, bytes, 1);
+}
+
+Status Session::truncateStates(int64_t newLength) {
+  if (newLength < 0 || newLength > length)
+    return usageError("states: they hold ", length, " positions and cannot be cut to ", newLength);
+  length = newLength;
+  return {};
+}
+
+} // namespace otf::runtime

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One conversation with a plan: its inputs, its scratch memory, and its states (the cache of keys
+// and values), which grow from run to run. Several sessions share one Device. A run whose sizes
+// were seen before allocates nothing.
+//
+// A state may also be handed in as an ordinary input under its ONNX name. All states of the plan
+// are then given, they replace what the session holds, and their length is the past of the next
+// run; the run after that continues from the session again.
+#ifndef OTF_RUNTIME_SESSION_H
+#define OTF_RUNTIME_SESSION_H
+
+#include "runtime/Arena.h"
+#include "runtime/Device.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace otf::runtime {
+
+/// A dense row-major array in host memory, owned by somebody else.
+struct TensorView {
+  ElementType type;
+  std::span<const int64_t> shape;
+  const void *data;
+};
+
+/// Elements times element size, or nothing when a dimension is negative or the product wraps.
+std::optional<int64_t> byteCount(ElementType type, std::span<const int64_t> shape);
+
+struct SessionOptions {
+  unsigned threads = 0;  // 0: one for each available core
+  int64_t capacity = 0;  // positions a state has room for; 0: the model's context, at most 4096
+};
+
+class Session {
+public:
+  /// `plan` and `device` outlive the session.
+  static Result<std::unique_ptr<Session>> create(const PlanFile &plan, const Device &device,
+                                                 const SessionOptions &options);
+
+  /// Copies `value`. It stays the value of this input until it is set again (a state's until the
+  /// next run). Name, type and number of axes are checked here, extents when run() knows them all.
+  Status setInput(std::string_view name, const TensorView &value);
+
+  /// Runs the program once and waits for it. After a failure there are no outputs; states are as
+  /// before, unless new ones were given or the device failed: then they are empty.
+  Status run();
+
+  /// Outputs of the last run, in the plan's order, then the states under their output names. The
+  /// view is valid until the next call of a member that is not const.
+  size_t outputCount() const { return plan.outputs.size() + plan.states.size(); }
+  std::string_view outputName(size_t index) const;
+  std::optional<size_t> findOutput(std::string_view name) const;
+  Result<TensorView> output(size_t index);
+  /// Shape alone, without moving data. For the plan's own outputs only.
+  std::span<const int64_t> outputShape(size_t index) const { return outputShapes[index]; }
+  /// Copies a part of an output of the plan: the last row of logits.
+  Status readOutput(size_t index, uint64_t offset, uint64_t bytes, void *to);
+
+  /// Positions the states hold, and how many they have room for.
+  int64_t stateLength() const { return length; }
+  int64_t stateCapacity() const { return capacity; }
+  /// Forgets the positions from `newLength` on; 0 starts anew. Not more than stateLength().
+  Status truncateStates(int64_t newLength);
+
+  /// Whether scratch and outputs are memory of this process.
+  bool hostVisible() const { return device.hostVisible(); }
+
+  const PlanFile &plan;
+
+private:
+  struct Input {
+    std::vector<int64_t> shape;
+    std::vector<std::byte> bytes; // aligned by hand, see data()
+    int64_t size = 0;
+    bool given = false;
+    std::byte *data();
+  };
+
+  Session(const PlanFile &plan, const Device &device, std::unique_ptr<Queue> queue);
+  Status bindSizes();
+  Status prepareStates();
+  Status prepareBlocks();
+  Status fillLaunch(Launch &launch);
+  /// Bytes of state `s` in memory, and how it is cut: `rows` runs of `inner` bytes a position.
+  Status stateLayout(size_t s, int64_t &bytes, int64_t &rows, int64_t &inner) const;
+
+  const Device &device;
+  const ProgramInfo &program;
+  std::unique_ptr<Queue> queue;
+  Arena blocks, stateBlocks; // of the device; blocks: slots, outputs, and inputs if it needs them
+  Binding binding;
+  std::vector<Input> inputs; // the plan's, then its states
+  int64_t length = 0, capacity = 0;
+  bool statesGiven = false, hasRun = false;
+
+  // Of the current run; kept to reuse their memory.
+  std::vector<int64_t> values, dims, extents, blockBytes, stateBytes, newStateBytes;
+  std::vector<uint32_t> grids;
+  std::vector<void *> inputPointers;
+  std::vector<std::vector<int64_t>> outputShapes;
+  std::vector<int64_t> outputBytes;
+  std::vector<std::byte> staging;
+  std::vector<int64_t> stateShape;
+};
+
+} // namespace otf::runtime
+
+#endif // OTF_RUNTIME_SESSION_H

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention against float64, over ragged sizes, masks, causality, windows, soft caps and caches.
+#include "Encoding/Half.h"
+#include "KernelLibrary.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace otf;
+using namespace otf::test;
+
+namespace {
+
+struct Case {
+  int64_t rows = 1, heads = 1, keys = 1, d = 64, dv = 64;
+  float softcap = 0;
+  bool causal = false;
+  int64_t window = 0;
+  enum { None, Add, Keep } mask = None;
+};
+
+class Attention : public KernelTest {
+protected:
+  void check(const Case &c, bool half) {
+    SCOPED_TRACE(testing::Message()
+                 << "rows " << c.rows << " heads " << c.heads << " keys " << c.keys << " d " << c.d
+                 << " dv " << c.dv << " cap " << c.softcap << " causal " << c.causal << " window "
+                 << c.window << " mask " << int(c.mask) << " half " << half);
+    int64_t qRow = c.heads * c.d + 3, kStride = c.d + 8, vStride = c.dv + 1;
+    int64_t outRow = c.heads * c.dv + 5;
+    size_t kSize = size_t((c.keys - 1) * kStride + c.d);
+    size_t vSize = size_t((c.keys - 1) * vStride + c.dv);
+    Guarded<float> q(size_t((c.rows - 1) * qRow + c.heads * c.d)), k(kSize), v(vSize);
+    Guarded<uint16_t> kHalf(kSize), vHalf(vSize);
+    Guarded<float> out(size_t((c.rows - 1) * outRow + c.heads * c.dv));
+    Guarded<float> add(size_t(c.rows * c.heads * c.keys));
+    Guarded<uint8_t> keep(size_t(c.rows * c.heads * c.keys));
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    for (float &x : q)
+      x = normal(random);
+    auto fill = [&](Guarded<float> &wide, Guarded<uint16_t> &narrow) {
+      for (size_t i = 0; i < wide.size(); ++i) {
+        narrow[i] = floatToHalf(normal(random));
+        wide[i] = halfToFloat(narrow[i]);
+      }
+    };
+    fill(k, kHalf);
+    fill(v, vHalf);
+    for (size_t i = 0; i < add.size(); ++i) {
+      keep[i] = random() % 3 != 0;
+      add[i] = keep[i] ? normal(random) : -INFINITY;
+      // The first row and head see nothing at all.
+      if (i < size_t(c.keys)) {
+        keep[i] = 0;
+        add[i] = -INFINITY;
+      }
+    }
+    std::memset(out.data(), 0x7f, out.size() * 4);
+    float scale = 1 / std::sqrt(float(c.d));
+    int64_t visible = c.causal ? c.keys - c.rows + 1 : c.keys;
+    int64_t maskRow = c.heads * c.keys, maskHead = c.keys;
+    const float *maskAdd = c.mask == Case::Add ? add.data() : nullptr;
+    const uint8_t *maskKeep = c.mask == Case::Keep ? keep.data() : nullptr;
+    if (half)
+      kernels->attention_f16(q.data(), c.rows, c.heads, qRow, c.d, kHalf.data(), kStride,
+                             vHalf.data(), vStride, c.keys, c.d, c.dv, scale, c.softcap, visible,
+                             c.window, maskAdd, maskKeep, maskRow, maskHead, out.data(), outRow,
+                             c.dv);
+    else
+      kernels->attention_f32(q.data(), c.rows, c.heads, qRow, c.d, k.data(), kStride, v.data(),
+                             vStride, c.keys, c.d, c.dv, scale, c.softcap, visible, c.window,
+                             maskAdd, maskKeep, maskRow, maskHead, out.data(), outRow, c.dv);
+
+    for (int64_t r = 0; r < c.rows; ++r)
+      for (int64_t h = 0; h < c.heads; ++h) {
+        std::vector<double> score(size_t(c.keys), -INFINITY);
+        double largest = -INFINITY, total = 0;
+        int64_t end = std::min(c.keys, visible + r);
+        int64_t begin = c.window ? std::max<int64_t>(0, end - c.window) : 0;
+        for (int64_t j = begin; j < end; ++j) {
+          double s = 0;
+          for (int64_t i = 0; i < c.d; ++i)
+            s += double(q[size_t(r * qRow + h * c.d + i)]) * k[size_t(j * kStride + i)];
+          s *= scale;
+          if (c.softcap != 0)
+            s = c.softcap * std::tanh(s / c.softcap);
+          size_t m = size_t(r * maskRow + h * maskHead + j);
+          if (maskAdd)
+            s += add[m];
+          if (maskKeep && !keep[m])
+            s = -INFINITY;
+          score[size_t(j)] = s;
+          largest = std::max(largest, s);
+        }
+        if (std::isfinite(largest))
+          for (double &s : score)
+            total += s = std::exp(s - largest);
+        for (int64_t i = 0; i < c.dv; ++i) {
+          double want = 0, magnitude = 0;
+          for (int64_t j = 0; total != 0 && j < c.keys; ++j) {
+            want += score[size_t(j)] / total * v[size_t(j * vStride + i)];
+            magnitude += score[size_t(j)] / total * std::abs(v[size_t(j * vStride + i)]);
+          }
+          // Scores of size s carry s · d/8 roundings into the exponent; sums add a few more.
+          double bound = (double(c.d) / 8 + double(c.keys) / 8 + 32) * 0x1p-23 * magnitude;
+          ASSERT_NEAR(out[size_t(r * outRow + h * c.dv + i)], want, bound)
+              << "row " << r << " head " << h << " at " << i;
+        }
+      }
+  }
+};
+
+} // namespace
+
+TEST_P(Attention, MatchesFloat64) {
+  for (bool half : {false, true})
+    for (int64_t keys : {1, 7, 63, 64, 65, 200})
+      for (int64_t heads : {1, 3, 4})
+        for (int64_t rows : {1, 2, 5})
+          for (auto [d, dv] : {std::pair<int64_t, int64_t>{64, 64}, {80, 96}, {5, 3}, {12, 33}})
+            check({.rows = rows, .heads = heads, .keys = keys, .d = d, .dv = dv}, half);
+}
+
+TEST_P(Attention, MasksHideKeysAndAFullyMaskedRowGivesZero) {
+  for (bool half : {false, true})
+    for (auto mask : {Case::Add, Case::Keep})
+      for (int64_t keys : {1, 5, 64, 130})
+        for (int64_t heads : {1, 3})
+          check({.rows = 4, .heads = heads, .keys = keys, .mask = mask}, half);
+}
+
+TEST_P(Attention, CausalityAndWindows) {
+  for (bool half : {false, true})
+    for (int64_t rows : {1, 6, 70})
+      for (int64_t past : {-2, 0, 3, 100})
+        for (int64_t window : {0, 1, 20, 90}) {
+          if (rows + past <= 0)
+            continue;
+          check({.rows = rows, .heads = 3, .keys = rows + past, .causal = true, .window = window},
+                half);
+        }
+}
+
+TEST_P(Attention, SoftCap) {
+  for (float cap : {1.0f, 30.0f})
+    check({.rows = 3, .heads = 2, .keys = 90, .softcap = cap, .mask = Case::Add}, false);
+}
+
+TEST_P(Attention, NoKeysGiveZero) {
+  float q[8] = {}, out[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  kernels->attention_f32(q, 1, 1, 8, 8, nullptr, 8, nullptr, 8, 0, 8, 8, 1, 0, 0, 0, nullptr,
+                         nullptr, 0, 0, out, 8, 8);
+  for (float value : out)
+    EXPECT_EQ(value, 0);
+}
+
+OTF_INSTANTIATE(Attention);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of one instruction set, loaded if the CPU has it, and buffers that fault when a kernel
+// reads or writes past their end.
+#ifndef OTF_TEST_CODEGEN_CPU_KERNELLIBRARY_H
+#define OTF_TEST_CODEGEN_CPU_KERNELLIBRARY_H
+
+#include "Kernels.h"
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace otf::test {
+
+#define OTF_KERNEL_NAMES(X)                                                                       \
+  X(tile_f32) X(tile_f16) X(tile_int8) X(tile_int4) X(tile_codebook2)                             \
+  X(record_f32) X(record_i8)                                                                      \
+  X(row_f32) X(row_f16) X(row_int8) X(row_int4) X(row_codebook2)                                  \
+  X(norm) X(rope) X(append_f32) X(append_f16) X(attention_f32) X(attention_f16)                   \
+  X(exp) X(log) X(tanh) X(erf) X(sin) X(cos)
+
+struct Kernels {
+#define OTF_MEMBER(name) decltype(&otf_##name) name;
+  OTF_KERNEL_NAMES(OTF_MEMBER)
+#undef OTF_MEMBER
+};
+
+/// Tests are instantiated for every level and skipped where the CPU lacks it.
+class KernelTest : public testing::TestWithParam<std::string> {
+protected:
+  void SetUp() override;
+  const Kernels *kernels = nullptr;
+};
+
+#define OTF_INSTANTIATE(suite)                                                                    \
+  INSTANTIATE_TEST_SUITE_P(Levels, suite, testing::Values("avx2", "avx512vnni"),                  \
+                           [](const auto &info) { return info.param; })
+
+/// Memory that ends at an unmapped page. Starts at a multiple of 16 if its size is one.
+class GuardedBytes {
+public:
+  explicit GuardedBytes(size_t size);
+  ~GuardedBytes();
+  GuardedBytes(const GuardedBytes &) = delete;
+  GuardedBytes &operator=(const GuardedBytes &) = delete;
+  uint8_t *data() const { return begin; }
+
+private:
+  uint8_t *base, *begin;
+  size_t mapped;
+};
+
+template <typename T> class Guarded {
+public:
+  explicit Guarded(size_t count) : bytes(count * sizeof(T)), count(count) {}
+  T *data() const { return reinterpret_cast<T *>(bytes.data()); }
+  T &operator[](size_t i) const { return data()[i]; }
+  size_t size() const { return count; }
+  T *begin() const { return data(); }
+  T *end() const { return data() + count; }
+
+private:
+  GuardedBytes bytes;
+  size_t count;
+};
+
+/// Normals with a channel in forty a hundred times larger, as in down projections.
+inline void fillActivations(std::span<float> x, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = normal(random) * (i % 40 == 7 ? 100.0f : 1.0f);
+}
+
+} // namespace otf::test
+
+#endif // OTF_TEST_CODEGEN_CPU_KERNELLIBRARY_H

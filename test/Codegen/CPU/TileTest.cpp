@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contractions: against float64 from the same records, integers against int64 exactly, and one row
+// of a batch against the same row alone.
+#include "Blob.h"
+
+#include <cmath>
+
+using namespace otf;
+using namespace otf::test;
+
+namespace {
+
+class Tile : public KernelTest {
+protected:
+  void run(const Blob &blob, int64_t tile, const uint8_t *rec, int64_t stride, int64_t m,
+           float *acc) {
+    const WeightLayout &l = blob.layout;
+    const Encoding &e = blob.encoding;
+    const uint8_t *at = blob.tile(tile);
+    switch (e.kind) {
+    case EncodingKind::F32:
+      return kernels->tile_f32(at, rec, stride, m, l.columns, acc);
+    case EncodingKind::F16:
+      return kernels->tile_f16(at, rec, stride, m, l.columns, acc);
+    case EncodingKind::Int8:
+      return kernels->tile_int8(at, rec, stride, m, l.background, e.group, l.outliers, acc);
+    case EncodingKind::Int4:
+      return kernels->tile_int4(at, rec, stride, m, l.background, e.group, l.outliers, acc);
+    case EncodingKind::Codebook2:
+      return kernels->tile_codebook2(at, rec, stride, m, l.background, e.group, l.outliers,
+                                     e.table, acc);
+    }
+  }
+
+  /// Σ W x with x as the record has it, and the sum of magnitudes, which bounds rounding.
+  static void reference(const Blob &blob, int64_t row, const uint8_t *rec, double &sum,
+                        double &magnitude) {
+    const WeightLayout &l = blob.layout;
+    RecordLayout r = recordLayout(l.background, l.outliers);
+    sum = magnitude = 0;
+    for (int64_t i = 0; i < l.columns; ++i) {
+      double x;
+      if (isPlain(blob.encoding.kind)) {
+        x = reinterpret_cast<const float *>(rec)[i];
+      } else if (i < l.background) {
+        float scale;
+        std::memcpy(&scale, rec + r.scaleOffset + i / 32 * 4, 4);
+        x = double(int8_t(rec[i])) * scale;
+      } else {
+        float outlier;
+        std::memcpy(&outlier, rec + r.outlierOffset + (i - l.background) * 4, 4);
+        x = outlier;
+      }
+      double w = blob.weight(row, blob.index.empty() ? i : int64_t(blob.index[size_t(i)]));
+      sum += w * x;
+      magnitude += std::abs(w * x);
+    }
+  }
+
+  void check(Encoding encoding, int64_t columns, int64_t outliers) {
+    SCOPED_TRACE(testing::Message() << "kind " << int(encoding.kind) << " columns " << columns
+                                    << " group " << encoding.group << " outliers " << outliers);
+    Blob blob = makeBlob(encoding, 13, columns, outliers, unsigned(columns));
+    const WeightLayout &l = blob.layout;
+    bool plain = isPlain(encoding.kind);
+    int64_t stride = plain ? plainRecordBytes(columns) : recordLayout(l.background, outliers).bytes;
+    constexpr int64_t rows = 16;
+    GuardedBytes records(size_t(stride * rows));
+    Guarded<float> x(static_cast<size_t>(columns));
+    for (int64_t i = 0; i < rows; ++i) {
+      fillActivations({x.data(), x.size()}, unsigned(i + 1));
+      if (plain)
+        kernels->record_f32(x.data(), columns, 0, 0, nullptr, nullptr, records.data() + i * stride);
+      else
+        kernels->record_i8(x.data(), columns, 0, 0, nullptr, nullptr, blob.indexData(),
+                           l.background, outliers, records.data() + i * stride);
+    }
+    for (int64_t t = 0; t < l.tiles; ++t) {
+      Guarded<float> alone(rows * 8);
+      for (int64_t i = 0; i < rows; ++i)
+        run(blob, t, records.data() + i * stride, stride, 1, alone.data() + 8 * i);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t r = 0; r < 8; ++r) {
+          double sum, magnitude;
+          reference(blob, 8 * t + r, records.data() + i * stride, sum, magnitude);
+          // Sums of at most columns + 8 rounded terms, each of two or three rounded factors. The
+          // codebook's zero meets Σx, whose terms are larger than those of the decoded weights.
+          double slack = encoding.kind == EncodingKind::Codebook2 ? 8 : 1;
+          double bound = double(l.columns / (plain ? 1 : 32) + outliers + 8) * 0x1p-24 * slack;
+          ASSERT_NEAR(alone[size_t(8 * i + r)], sum, bound * magnitude)
+              << "row " << 8 * t + r << " of " << i;
+        }
+      for (int64_t m : {2, 3, 4, 5, 7, 16}) {
+        Guarded<float> batch(size_t(m * 8));
+        run(blob, t, records.data(), stride, m, batch.data());
+        ASSERT_EQ(std::memcmp(batch.data(), alone.data(), size_t(m * 8 * 4)), 0) << "m " << m;
+      }
+    }
+  }
+};
+
+} // namespace
+
+TEST_P(Tile, PlainMatchesFloat64) {
+  for (EncodingKind kind : {EncodingKind::F32, EncodingKind::F16})
+    for (int64_t columns : {1, 2, 3, 4, 5, 31, 32, 33, 100, 576, 4304})
+      check({kind}, columns, 0);
+}
+
+TEST_P(Tile, GroupedMatchesFloat64) {
+  for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2})
+    for (int64_t columns : {1, 5, 31, 32, 33, 100, 129, 192, 576, 4304})
+      for (int64_t group : {32, 64, 128, 0})
+        check({kind, group}, columns, 0);
+}
+
+TEST_P(Tile, OutlierColumnsMatchFloat64) {
+  for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2})
+    for (int64_t columns : {1, 5, 33, 100, 576})
+      for (int64_t outliers : {int64_t(1), std::min<int64_t>(columns, 7), columns})
+        check({kind, 32}, columns, outliers);
+}
+
+namespace {
+
+/// One tile whose scales are 1 and zeros 0, from codes; records whose scales are 1. Then every
+/// result is an integer below 2^24 and floats hold it exactly.
+template <typename Codec>
+void checkExact(EncodingKind kind, const Codec &codec, int64_t columns, unsigned seed,
+                auto chooseCode, auto runTile) {
+  WeightLayout layout;
+  ASSERT_EQ(makeLayout({kind, 32}, 8, columns, 0, layout), EncodeStatus::Ok);
+  RecordLayout r = recordLayout(columns, 0);
+  Guarded<uint8_t> tile(static_cast<size_t>(layout.tileBytes));
+  Guarded<uint8_t> record(static_cast<size_t>(r.bytes));
+  std::mt19937 random(seed);
+  for (int64_t c = 0; c < layout.chunks; ++c)
+    for (int row = 0; row < 8; ++row)
+      storeHalf(tile.data() + c * layout.groupBytes + chunkBytes(kind) + 2 * row, 0x3c00);
+  int64_t want[8] = {};
+  int32_t *sums = reinterpret_cast<int32_t *>(record.data() + r.sumOffset);
+  float *scales = reinterpret_cast<float *>(record.data() + r.scaleOffset);
+  for (int64_t i = 0; i < columns; ++i) {
+    int x = seed == 0 ? 127 : seed == 1 ? -127 : int(random() % 255) - 127;
+    record[size_t(i)] = uint8_t(int8_t(x));
+    sums[i / 32] += x;
+    scales[i / 32] = 1;
+    for (int row = 0; row < 8; ++row) {
+      unsigned code = chooseCode(random, row);
+      codec.put(tile.data() + i / 32 * layout.groupBytes, row, int(i % 32), code);
+      want[row] += int64_t(codec.decode(code, 1, 0)) * x;
+    }
+  }
+  float acc[8];
+  runTile(tile.data(), record.data(), acc);
+  for (int row = 0; row < 8; ++row)
+    ASSERT_EQ(int64_t(acc[row]), want[row]) << "columns " << columns << " row " << row;
+}
+
+} // namespace
+
+// Seeds 0 and 1 take the largest activations; rows 0 and 1 the largest weights.
+TEST_P(Tile, Int8IsExact) {
+  for (int64_t columns : {1, 31, 32, 33, 960})
+    for (unsigned seed = 0; seed < 20; ++seed)
+      checkExact(
+          EncodingKind::Int8, Int8Codec{}, columns, seed,
+          [](std::mt19937 &random, int row) {
+            return uint8_t(row == 0 ? 127 : row == 1 ? -127 : int(random() % 255) - 127);
+          },
+          [&](const void *tile, const void *rec, float *acc) {
+            kernels->tile_int8(tile, rec, 0, 1, columns, 32, 0, acc);
+          });
+}
+
+TEST_P(Tile, Int4IsExact) {
+  for (int64_t columns : {1, 31, 32, 33, 960})
+    for (unsigned seed = 0; seed < 20; ++seed)
+      checkExact(
+          EncodingKind::Int4, Int4Codec{}, columns, seed,
+          [](std::mt19937 &random, int row) {
+            return row == 0 ? 15u : row == 1 ? 0u : unsigned(random() % 16);
+          },
+          [&](const void *tile, const void *rec, float *acc) {
+            kernels->tile_int4(tile, rec, 0, 1, columns, 32, 0, acc);
+          });
+}
+
+TEST_P(Tile, Codebook2IsExactForEveryKindOfTable) {
+  // The default; ternary; spans at most 127; odd differences over more than 127; the extremes.
+  for (uint32_t table : {kCodebook2Table, 0x007f0081u, 0x3f2001c1u, 0x7f320181u, 0x81817f7fu})
+    for (int64_t columns : {1, 31, 32, 33, 960})
+      for (unsigned seed = 0; seed < 20; ++seed)
+        checkExact(
+            EncodingKind::Codebook2, Codebook2Codec{table}, columns, seed,
+            [](std::mt19937 &random, int row) {
+              return row < 4 ? unsigned(row) : unsigned(random() % 4);
+            },
+            [&](const void *tile, const void *rec, float *acc) {
+              kernels->tile_codebook2(tile, rec, 0, 1, columns, 32, 0, table, acc);
+            });
+}
+
+OTF_INSTANTIATE(Tile);

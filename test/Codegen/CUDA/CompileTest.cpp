@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The device library compiles, spills nothing and stays within its registers on every architecture
+// we name, and no GPU is needed to know. Needs NVRTC; skips without it.
+#include "lib/Codegen/CUDA/DeviceLibrary.h"
+#include "runtime/CUDA/Nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+extern const char otfTestEntries[];
+
+namespace {
+
+using namespace otf::runtime;
+
+// __launch_bounds__(256, 2) allows 128.
+constexpr unsigned kRegisterCeiling = 128;
+constexpr unsigned kSharedCeiling = 48 * 1024;
+
+const Nvrtc *nvrtc() {
+  static Result<std::unique_ptr<Nvrtc>> library = Nvrtc::open();
+  return library.ok() ? library.value().get() : nullptr;
+}
+
+class Compile : public testing::TestWithParam<const char *> {};
+
+TEST_P(Compile, EveryKernelWithoutSpills) {
+  if (!nvrtc())
+    GTEST_SKIP() << "needs NVRTC";
+  const std::string source = std::string(otfCudaDeviceLibrary) + otfTestEntries;
+  Result<CudaBinary> binary = nvrtc()->compile(source, GetParam());
+  ASSERT_TRUE(binary.ok()) << binary.status().message();
+  EXPECT_EQ(binary.value().log.find("warning"), std::string::npos) << binary.value().log;
+  EXPECT_GT(binary.value().kernels.size(), 40u);
+  // For otf-cuda-test on a machine without NVRTC.
+  if (const char *directory = std::getenv("OTF_TEST_CUBIN_DIR"))
+    if (FILE *file = std::fopen(cat(directory, "/", GetParam(), ".cubin").c_str(), "wb")) {
+      std::vector<char> &cubin = binary.value().cubin;
+      EXPECT_EQ(std::fwrite(cubin.data(), 1, cubin.size(), file), cubin.size());
+      EXPECT_EQ(std::fclose(file), 0);
+    }
+  for (const KernelUsage &kernel : binary.value().kernels) {
+    EXPECT_EQ(kernel.spillStores, 0u) << kernel.name;
+    EXPECT_EQ(kernel.spillLoads, 0u) << kernel.name;
+    EXPECT_EQ(kernel.stack, 0u) << kernel.name;
+    EXPECT_LE(kernel.registers, kRegisterCeiling) << kernel.name;
+    EXPECT_GT(kernel.registers, 0u) << kernel.name;
+    EXPECT_LE(kernel.shared, kSharedCeiling) << kernel.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architecture, Compile,
+                         testing::Values("sm_75", "sm_86", "sm_89", "sm_90", "sm_120"),
+                         [](const auto &info) { return std::string(info.param); });
+
+TEST(Compile, DependentLaunchVariant) {
+  if (!nvrtc())
+    GTEST_SKIP() << "needs NVRTC";
+  const std::string source = std::string(otfCudaDeviceLibrary) +
+                             "extern \"C\" __global__ void k(otf::Args<1> a) {"
+                             "  float *x = static_cast<float *>(a.buffers[0]);"
+                             "  otf::map(a.dims[0], [=](otf::int64_t i) { x[i] = 1; }); }";
+  const std::string option = "-DOTF_PDL";
+  Result<CudaBinary> binary = nvrtc()->compile(source, "sm_90", {&option, 1});
+  EXPECT_TRUE(binary.ok()) << binary.status().message();
+}
+
+TEST(Compile, ErrorCarriesTheLog) {
+  if (!nvrtc())
+    GTEST_SKIP() << "needs NVRTC";
+  Result<CudaBinary> binary = nvrtc()->compile("int x = undeclared;", "sm_90");
+  ASSERT_FALSE(binary.ok());
+  EXPECT_EQ(binary.status().code(), Code::device);
+  EXPECT_NE(binary.status().message().find("undeclared"), std::string::npos);
+}
+
+TEST(Compile, UnknownArchitectureIsAnError) {
+  if (!nvrtc())
+    GTEST_SKIP() << "needs NVRTC";
+  EXPECT_FALSE(nvrtc()->compile("", "sm_1").ok());
+}
+
+TEST(Usage, IsReadFromTheLog) {
+  std::vector<KernelUsage> kernels = parseUsage(
+      "ptxas info    : 8 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'f' for 'sm_90'\n"
+      "ptxas info    : Function properties for f\n"
+      "ptxas         .     8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 156 registers, used 1 barriers, 18432 bytes smem\n");
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].name, "f");
+  EXPECT_EQ(kernels[0].registers, 156u);
+  EXPECT_EQ(kernels[0].stack, 8u);
+  EXPECT_EQ(kernels[0].spillStores, 4u);
+  EXPECT_EQ(kernels[0].spillLoads, 12u);
+  EXPECT_EQ(kernels[0].shared, 18432u);
+}
+
+TEST(Nvrtc, AWrongNameIsASentence) {
+  ASSERT_EQ(setenv("OTF_NVRTC", "/nonexistent/libnvrtc.so", 1), 0);
+  Result<std::unique_ptr<Nvrtc>> library = Nvrtc::open();
+  unsetenv("OTF_NVRTC");
+  ASSERT_FALSE(library.ok());
+  EXPECT_EQ(library.status().code(), Code::device);
+  EXPECT_NE(library.status().message().find("OTF_NVRTC"), std::string::npos);
+}
+
+} // namespace

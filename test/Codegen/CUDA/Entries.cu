@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Entries that instantiate every kernel of the device library, as the compiler would generate them.
+// The compile test gives them to NVRTC for every architecture; the numerics test runs them. Sizes
+// are ragged on purpose: rows that do not fill a tile, columns that do not fill a group. The names
+// say what a test must know: linear_<encoding>_<N>_<K>_<outliers>.
+
+using otf::int64_t;
+// A comma in a macro argument needs a name.
+using Book32 = otf::Codebook2<32, 0x7d25db83>; // 125, 37, -37, -125
+using Book64 = otf::Codebook2<64, 0x7d25db83>;
+
+#define ENTRY(name, buffers)                                                                       \
+  extern "C" __global__ void __launch_bounds__(otf::kThreads, otf::kBlocks) name(otf::Args<buffers> a)
+
+// Buffers: weight, records, y f32 [rows][N]. Dims: rows.
+#define LINEAR(name, codec, N, K, outliers, split)                                                 \
+  ENTRY(name, 3) {                                                                                 \
+    float *y = static_cast<float *>(a.buffers[2]);                                                 \
+    otf::linear<otf::Weight<codec, N, K, outliers>, split>(                                        \
+        a.buffers[0], a.buffers[1], a.dims[0],                                                     \
+        [=](int64_t m, int64_t n, float acc) { y[m * N + n] = acc; });                             \
+  }
+LINEAR(linear_f32_24_40_0, otf::PlainF32, 24, 40, 0, 1)
+LINEAR(linear_f32_13_33_0, otf::PlainF32, 13, 33, 0, 8)
+LINEAR(linear_f32_1_1_0, otf::PlainF32, 1, 1, 0, 2)
+LINEAR(linear_f16_131_200_0, otf::PlainF16, 131, 200, 0, 4)
+LINEAR(linear_int8_64_256_0, otf::Int8<32>, 64, 256, 0, 1)
+LINEAR(linear_int8_9_31_1, otf::Int8<32>, 9, 31, 1, 8)
+LINEAR(linear_int8_200_330_3, otf::Int8<64>, 200, 330, 3, 4)
+LINEAR(linear_int4_576_576_0, otf::Int4<32>, 576, 576, 0, 4)
+LINEAR(linear_int4_129_97_0, otf::Int4<64>, 129, 97, 0, 8)
+LINEAR(linear_int4_40_1056_6, otf::Int4<128>, 40, 1056, 6, 8)
+LINEAR(linear_codebook2_64_128_0, Book32, 64, 128, 0, 2)
+LINEAR(linear_codebook2_77_300_11, Book64, 77, 300, 11, 8)
+
+// Buffers: x f32 [rows][K], gamma, beta (null pointers allowed), index, records. Dims: rows.
+#define RECORD(name, K, outliers, kind)                                                            \
+  ENTRY(name, 5) {                                                                                 \
+    const float *x = static_cast<const float *>(a.buffers[0]);                                     \
+    otf::record<otf::RecordLayout<K, outliers>, otf::Normal::kind>(                                \
+        [=](int64_t m, int64_t k) { return x[m * K + k]; }, a.dims[0], 1.0e-5f,                    \
+        static_cast<const float *>(a.buffers[1]), static_cast<const float *>(a.buffers[2]),        \
+        a.buffers[3], a.buffers[4]);                                                               \
+  }
+RECORD(record_none_256_0, 256, 0, none)
+RECORD(record_none_31_1, 31, 1, none)
+RECORD(record_none_330_3, 330, 3, none)
+RECORD(record_none_576_0, 576, 0, none)
+RECORD(record_none_97_0, 97, 0, none)
+RECORD(record_none_1056_6, 1056, 6, none)
+RECORD(record_none_128_0, 128, 0, none)
+RECORD(record_none_300_11, 300, 11, none)
+RECORD(record_rms_576_0, 576, 0, rms)
+RECORD(record_layer_300_11, 300, 11, layer)
+
+// Buffers: table, ids i64 [rows], y f32 [rows][K]. Dims: rows.
+#define EMBEDDING(name, codec, N, K, outliers)                                                     \
+  ENTRY(name, 3) {                                                                                 \
+    float *y = static_cast<float *>(a.buffers[2]);                                                 \
+    otf::embedding<otf::Weight<codec, N, K, outliers>>(                                            \
+        a.buffers[0], static_cast<const int64_t *>(a.buffers[1]), a.dims[0],                       \
+        [=](int64_t m, int64_t k, float w) { y[m * K + k] = w; });                                 \
+  }
+EMBEDDING(embedding_f32_13_33_0, otf::PlainF32, 13, 33, 0)
+EMBEDDING(embedding_f16_131_200_0, otf::PlainF16, 131, 200, 0)
+EMBEDDING(embedding_int8_200_330_3, otf::Int8<64>, 200, 330, 3)
+EMBEDDING(embedding_int4_129_97_0, otf::Int4<64>, 129, 97, 0)
+EMBEDDING(embedding_codebook2_77_300_11, Book64, 77, 300, 11)
+
+// Buffers: x f32 [rows][K], gamma, beta, y. Dims: rows.
+#define NORM(name, K, kind)                                                                        \
+  ENTRY(name, 4) {                                                                                 \
+    const float *x = static_cast<const float *>(a.buffers[0]);                                     \
+    float *y = static_cast<float *>(a.buffers[3]);                                                 \
+    otf::norm<otf::Normal::kind>(                                                                  \
+        [=](int64_t m, int64_t k) { return x[m * K + k]; }, a.dims[0], K, 1.0e-5f,                 \
+        static_cast<const float *>(a.buffers[1]), static_cast<const float *>(a.buffers[2]),        \
+        [=](int64_t m, int64_t k, float v) { y[m * K + k] = v; });                                 \
+  }
+NORM(norm_rms_576, 576, rms)
+NORM(norm_layer_33, 33, layer)
+
+// Buffers: x f32 [batch][heads][length][D], cos, sin f32 [length][R], y. Dims: batch * heads, length.
+#define ROPE(name, D, R, interleaved)                                                              \
+  ENTRY(name, 4) {                                                                                 \
+    const float *x = static_cast<const float *>(a.buffers[0]);                                     \
+    const float *c = static_cast<const float *>(a.buffers[1]);                                     \
+    const float *s = static_cast<const float *>(a.buffers[2]);                                     \
+    float *y = static_cast<float *>(a.buffers[3]);                                                 \
+    const int64_t length = a.dims[1];                                                              \
+    otf::rope<D, R, interleaved>(                                                                  \
+        a.dims[0] * length, [=](int64_t r, int i) { return x[r * D + i]; },                        \
+        [=](int64_t r, int i) { return c[r % length * R + i]; },                                   \
+        [=](int64_t r, int i) { return s[r % length * R + i]; },                                   \
+        [=](int64_t r, int i, float v) { y[r * D + i] = v; });                                     \
+  }
+ROPE(rope_64_64, 64, 64, false)
+ROPE(rope_20_8, 20, 8, false)
+ROPE(rope_64_64_pairs, 64, 64, true)
+
+// Buffers: q f32 [batch][heads][length][D], k, v [batch][kv heads][capacity][D], mask, y like q.
+// Dims: batch, kv heads, length, keys, capacity, parts. Masks: f32 [length][keys] for all heads, u8 [keys].
+#define ATTENTION(name, D, DV, group, cacheType, softcap, maskExpression)                          \
+  ENTRY(name, 5) {                                                                                 \
+    using S = otf::AttentionShape<D, DV, group>;                                                   \
+    const float *q = static_cast<const float *>(a.buffers[0]);                                     \
+    float *y = static_cast<float *>(a.buffers[4]);                                                 \
+    const int64_t batch = a.dims[0], kv = a.dims[1], length = a.dims[2], keys = a.dims[3];         \
+    const int64_t capacity = a.dims[4], heads = kv * group;                                        \
+    using T = cacheType;                                                                           \
+    otf::Heads<T> k = {static_cast<const T *>(a.buffers[1]), kv * capacity * D, capacity * D, D};  \
+    otf::Heads<T> v = {static_cast<const T *>(a.buffers[2]), kv * capacity * DV, capacity * DV,    \
+                       DV};                                                                        \
+    otf::attention<S>(                                                                             \
+        batch, kv, length, keys,                                                                   \
+        [=](int64_t b, int64_t h, int64_t i, int d) {                                              \
+          return q[((b * heads + h) * length + i) * D + d];                                        \
+        },                                                                                         \
+        k, v, 0.125f, softcap, maskExpression,                                                     \
+        [=](int64_t b, int64_t h, int64_t i, int d, float o) {                                     \
+          y[((b * heads + h) * length + i) * DV + d] = o;                                          \
+        });                                                                                        \
+  }
+#define ADD otf::MaskAdd{static_cast<const float *>(a.buffers[3]), 0, 0, keys, 1}
+#define KEEP otf::MaskKeep{static_cast<const otf::uint8_t *>(a.buffers[3]), 0, 0, 0, 1}
+#define CAUSAL otf::MaskCausal<otf::MaskNone>{{}, int(keys - length)}
+ATTENTION(attention_none_64_3, 64, 64, 3, float, 0.0f, otf::MaskNone{})
+ATTENTION(attention_add_64_3, 64, 64, 3, float, 0.0f, ADD)
+ATTENTION(attention_keep_64_3, 64, 64, 3, float, 0.0f, KEEP)
+ATTENTION(attention_causal_64_3, 64, 64, 3, float, 0.0f, CAUSAL)
+ATTENTION(attention_cap_20_1, 20, 20, 1, float, 5.0f, ADD)
+ATTENTION(attention_odd_33_2, 33, 33, 2, float, 0.0f, otf::MaskNone{})
+ATTENTION(attention_half_128_4, 128, 128, 4, otf::half_t, 0.0f, ADD)
+ATTENTION(attention_wide_256_8, 256, 256, 8, otf::half_t, 0.0f, CAUSAL)
+
+// The two kernels for long caches: buffers q, k, v, work; then work, y.
+ENTRY(attention_parts_64_3, 4) {
+  using S = otf::AttentionShape<64, 64, 3>;
+  const float *q = static_cast<const float *>(a.buffers[0]);
+  const int64_t batch = a.dims[0], kv = a.dims[1], length = a.dims[2], keys = a.dims[3];
+  const int64_t capacity = a.dims[4], heads = kv * 3;
+  otf::Heads<float> k = {static_cast<const float *>(a.buffers[1]), kv * capacity * 64,
+                         capacity * 64, 64};
+  otf::Heads<float> v = {static_cast<const float *>(a.buffers[2]), kv * capacity * 64,
+                         capacity * 64, 64};
+  otf::attentionParts<S>(
+      batch, kv, length, keys, a.dims[5],
+      [=](int64_t b, int64_t h, int64_t i, int d) {
+        return q[((b * heads + h) * length + i) * 64 + d];
+      },
+      k, v, 0.125f, 0.0f, CAUSAL, static_cast<float *>(a.buffers[3]));
+}
+ENTRY(attention_combine_64_3, 2) {
+  float *y = static_cast<float *>(a.buffers[1]);
+  const int64_t heads = a.dims[1] * 3, length = a.dims[2];
+  otf::attentionCombine<otf::AttentionShape<64, 64, 3>>(
+      a.dims[0], a.dims[1], length, a.dims[5], static_cast<const float *>(a.buffers[0]),
+      [=](int64_t b, int64_t h, int64_t i, int d, float o) {
+        y[((b * heads + h) * length + i) * 64 + d] = o;
+      });
+}
+
+// Buffers: cache [outer][capacity][inner], x f32 [outer][added][inner]. Dims: outer, added, inner,
+// past, capacity.
+#define APPEND(name, T)                                                                            \
+  ENTRY(name, 2) {                                                                                 \
+    const float *x = static_cast<const float *>(a.buffers[1]);                                     \
+    const int64_t added = a.dims[1], inner = a.dims[2];                                            \
+    otf::append(                                                                                   \
+        static_cast<T *>(a.buffers[0]),                                                            \
+        [=](int64_t o, int64_t s, int64_t i) { return x[(o * added + s) * inner + i]; },           \
+        a.dims[0], added, inner, a.dims[3], a.dims[4]);                                            \
+  }
+APPEND(append_f32, float)
+APPEND(append_f16, otf::half_t)
+
+// Buffers: x, y, z f32; z = silu(x) * y. Dims: elements.
+ENTRY(map_silu, 3) {
+  const float *x = static_cast<const float *>(a.buffers[0]);
+  const float *y = static_cast<const float *>(a.buffers[1]);
+  float *z = static_cast<float *>(a.buffers[2]);
+  otf::map(a.dims[0], [=](int64_t i) { z[i] = x[i] / (1.0f + expf(-x[i])) * y[i]; });
+}
+
+// Buffers: bits u16, out u16: f16 to f32 and back, for all 65536. Dims: elements.
+ENTRY(map_half, 2) {
+  const otf::half_t *x = static_cast<const otf::half_t *>(a.buffers[0]);
+  otf::half_t *y = static_cast<otf::half_t *>(a.buffers[1]);
+  otf::map(a.dims[0],
+           [=](int64_t i) { y[i] = otf::fromFloat<otf::half_t>(otf::toFloat(x[i])); });
+}

@@ -1,0 +1,278 @@
+// RUN: otf-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
+
+// One breach a section, in the order of the td files. Numbers are those of the rules in the descriptions there.
+
+// expected-error@+1 {{#otf.dims has 1 sizes for 2 dynamic dimensions}}
+func.func private @dims_count(tensor<?x?xf32, #otf.dims<"s">>)
+
+// -----
+
+// expected-error@+1 {{#otf.dims: "s / 2" is not a sum of products of symbols}}
+func.func private @dims_text(tensor<?xf32, #otf.dims<"s / 2">>)
+
+// -----
+
+// expected-error@+1 {{#otf.dims: "s + b" is written "b + s"}}
+func.func private @dims_canonical(tensor<?xf32, #otf.dims<"s + b">>)
+
+// -----
+
+// expected-error@+1 {{a plain encoding has no group, got 32}}
+func.func private @encoding_plain(!otf.matrix<8x32, #otf.encoding<f16, group = 32>>)
+
+// -----
+
+// expected-error@+1 {{group must be a multiple of 32, or 0 for a whole row, got 48}}
+func.func private @encoding_group(!otf.matrix<8x32, #otf.encoding<int4, group = 48>>)
+
+// -----
+
+// expected-error@+1 {{outlier columns must ascend from 0, got 3 at place 1}}
+"test.op"() {columns = #otf.outliers<[3, 3]>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{a matrix has two dimensions}}
+func.func private @matrix_rank(!otf.matrix<8, #otf.encoding<f32>>)
+
+// -----
+
+// expected-error@+1 {{outliers must be from 0 to 32, got 33}}
+func.func private @matrix_outliers(!otf.matrix<8x32, #otf.encoding<int4, group = 32>, outliers = 33>)
+
+// -----
+
+// expected-error@+1 {{a state has heads and width}}
+func.func private @state_rank(!otf.state<3xf32>)
+
+// -----
+
+// expected-error@+1 {{must have a static shape}}
+otf.weight @weight_shape : tensor<?xf32, #otf.dims<"s">> = #otf.blob<file = 0, offset = 0, length = 4, type = f32>
+
+// -----
+
+// otf.weight, rule 2
+// expected-error@+1 {{only a matrix has an encoding, got 'tensor<4xf32>'}}
+otf.weight @weight_vector : tensor<4xf32> = #otf.blob<file = 0, offset = 0, length = 16, type = f32>
+    {encoding = #otf.encoding<f32>}
+
+// -----
+
+// expected-error@+1 {{outlier column 32 is past the 32 columns}}
+otf.weight @weight_outliers : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>, outliers = #otf.outliers<[1, 32]>}
+
+// -----
+
+func.func @use_of_nothing() {
+  // expected-error@+1 {{names no otf.weight: @missing}}
+  %0 = otf.use @missing : tensor<4xf32>
+  return
+}
+
+// -----
+
+otf.weight @w : tensor<4xf32> = #otf.blob<file = 0, offset = 0, length = 16, type = f32>
+func.func @use_rule_1() {
+  // expected-error@+1 {{expects 'tensor<4xf32>', got 'tensor<5xf32>'}}
+  %0 = otf.use @w : tensor<5xf32>
+  return
+}
+
+// -----
+
+otf.weight @w : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+func.func @use_rule_2() {
+  // expected-error@+1 {{expects a matrix of 'tensor<8x32xf32>', got '!otf.matrix<32x8, #otf.encoding<f32>>'}}
+  %0 = otf.use @w : !otf.matrix<32x8, #otf.encoding<f32>>
+  return
+}
+
+// -----
+
+func.func @state_of_nothing() {
+  // expected-error@+1 {{names no otf.cache: @missing}}
+  %0 = otf.state @missing : !otf.state<3x64xf32>
+  return
+}
+
+// -----
+
+func.func @size_text() {
+  // expected-error@+1 {{"s / 2" is not a sum of products of symbols}}
+  %0 = otf.size "s / 2"
+  return
+}
+
+// -----
+
+func.func @reshape_rule_1(%x: tensor<?x4xf32, #otf.dims<"s">>) {
+  // expected-error@+1 {{must keep the number of elements, got 4*s and 5*s}}
+  %0 = otf.reshape %x : tensor<?x4xf32, #otf.dims<"s">> -> tensor<?x5xf32, #otf.dims<"s">>
+  return
+}
+
+// -----
+
+func.func @linear_rule_1(%x: tensor<4x32xf32>, %w: !otf.matrix<8x32, #otf.encoding<f32>>) {
+  // expected-error@+1 {{input and result must agree but in the last dimension}}
+  %0 = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<5x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rule_2(%x: tensor<4x31xf32>, %w: !otf.matrix<8x32, #otf.encoding<f32>>) {
+  // expected-error@+1 {{expects a last input dimension of 32, got 'tensor<4x31xf32>'}}
+  %0 = otf.linear %x, %w : (tensor<4x31xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rule_2_record(%x: tensor<4x32xi8>, %w: !otf.matrix<8x32, #otf.encoding<int4, group = 32>>) {
+  // expected-error@+1 {{expects a last input dimension of 64, got 'tensor<4x32xi8>'}}
+  %0 = otf.linear %x, %w : (tensor<4x32xi8>, !otf.matrix<8x32, #otf.encoding<int4, group = 32>>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rule_3(%x: tensor<4x32xf32>, %w: !otf.matrix<8x32, #otf.encoding<f32>>, %b: tensor<7xf32>) {
+  // expected-error@+1 {{bias must have 8 elements, got 'tensor<7xf32>'}}
+  %0 = otf.linear %x, %w bias %b : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>, tensor<7xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rule_4_arguments(%x: tensor<4x32xf32>, %w: !otf.matrix<8x32, #otf.encoding<f32>>) {
+  // expected-error@+1 {{the epilogue takes f32 and 2 indices}}
+  %0 = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32> epilogue {
+  ^bb0(%sum: f32, %i: index):
+    otf.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+func.func @linear_rule_4_no_arguments(%x: tensor<4x32xf32>, %w: !otf.matrix<8x32, #otf.encoding<f32>>, %c: f32) {
+  // expected-error@+1 {{the epilogue takes f32 and 2 indices}}
+  %0 = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32> epilogue {
+    otf.yield %c : f32
+  }
+  return
+}
+
+// -----
+
+func.func @linear_rule_4_result(%x: tensor<4x32xf32>, %w: !otf.matrix<8x32, #otf.encoding<f32>>) {
+  // expected-error@+1 {{the epilogue must yield 'f32'}}
+  %0 = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32> epilogue {
+  ^bb0(%sum: f32, %i: index, %j: index):
+    otf.yield %i : index
+  }
+  return
+}
+
+// -----
+
+func.func @embedding_rule_1(%ids: tensor<4xi64>, %t: !otf.matrix<100x32, #otf.encoding<f32>>) {
+  // expected-error@+1 {{expects 'tensor<4x32xf32>', got 'tensor<4x31xf32>'}}
+  %0 = otf.embedding %ids, %t : (tensor<4xi64>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x31xf32>
+  return
+}
+
+// -----
+
+func.func @norm_kind(%x: tensor<4x32xf32>) {
+  // expected-error@+1 {{must normalise: rms or layer}}
+  %0 = otf.norm none %x {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>) -> tensor<4x32xf32>
+  return
+}
+
+// -----
+
+func.func @norm_scale(%x: tensor<4x32xf32>, %g: tensor<4xf32>) {
+  // expected-error@+1 {{scale must have 32 elements, got 'tensor<4xf32>'}}
+  %0 = otf.norm rms %x scale %g {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>, tensor<4xf32>) -> tensor<4x32xf32>
+  return
+}
+
+// -----
+
+func.func @prologue_rule_1(%x: tensor<4x32xf32>) {
+  // expected-error@+1 {{expects records of 64 bytes, got 'tensor<4x48xi8>'}}
+  %0 = otf.prologue none %x : (tensor<4x32xf32>) -> tensor<4x48xi8>
+  return
+}
+
+// -----
+
+func.func @rope_positions(%x: tensor<1x4x5x16xf32>, %t: tensor<1x4x8xf32>) {
+  // expected-error@+1 {{cos and sin must be [batch or 1, positions, rotated]}}
+  %0 = otf.rope %x, %t, %t : (tensor<1x4x5x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @rope_width(%x: tensor<1x4x5x16xf32>, %t: tensor<1x5x7xf32>) {
+  // expected-error@+1 {{rotates an even width of at most 16, got 7}}
+  %0 = otf.rope %x, %t, %t : (tensor<1x4x5x16xf32>, tensor<1x5x7xf32>, tensor<1x5x7xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @append_heads(%past: !otf.state<2x16xf32>, %x: tensor<1x3x5x16xf32>) {
+  // expected-error@+1 {{cannot append 'tensor<1x3x5x16xf32>' to '!otf.state<2x16xf32>'}}
+  %0 = otf.append %past, %x : (!otf.state<2x16xf32>, tensor<1x3x5x16xf32>) -> !otf.state<2x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_heads(%q: tensor<1x3x5x16xf32>, %k: !otf.state<2x16xf32>) {
+  // expected-error@+1 {{3 query heads cannot share 2 heads}}
+  %0 = otf.attention %q, %k, %k {scale = 1.0 : f32}
+      : (tensor<1x3x5x16xf32>, !otf.state<2x16xf32>, !otf.state<2x16xf32>) -> tensor<1x3x5x16xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{must end in plan.return}}
+plan.kernel @kernel_end(%x: tensor<4xf32>) {
+  %0 = otf.size "4"
+}
+
+// -----
+
+plan.kernel @kernel_results(%x: tensor<4xf32>) -> tensor<5xf32> {
+  // expected-error@+1 {{must give 'tensor<5xf32>', got 'tensor<4xf32>'}}
+  plan.return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @call_of_nothing(%x: tensor<4xf32>) {
+  // expected-error@+1 {{names no plan.kernel: @missing}}
+  %0 = plan.call @missing(%x) sizes [] : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+plan.kernel @norm_0(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4xf32>) -> tensor<4xf32>
+  plan.return %y : tensor<4xf32>
+}
+func.func @launch_operands() {
+  %x = plan.input "x" : !plan.buffer<tensor<4xf32>>
+  // expected-error@+1 {{@norm_0 takes 1 and gives 1, got 1 and 0}}
+  plan.launch @norm_0(%x) outs() sizes [] : (!plan.buffer<tensor<4xf32>>)
+  return
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the end-to-end tests with the tools of a build and writes how they ended as JSON for utils/add_up.py.
+
+    build/venv/bin/python test/EndToEnd/run.py --smollm2 build/models/smollm2-f32 [name ...]
+"""
+import argparse
+import json
+import pathlib
+import sys
+import unittest
+
+sys.dont_write_bytecode = True  # the source folder stays clean
+import otf
+
+
+class Result(unittest.TextTestResult):
+    """Keeps names by outcome. A subtest that fails fails its test."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.outcomes = {"passed": [], "failed": [], "skipped": []}
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        bad = {id(t) for t, _ in self.failures + self.errors} | {id(getattr(t, "test_case", t)) for t, _ in self.failures + self.errors}
+        skipped = {id(t) for t, _ in self.skipped}
+        outcome = "failed" if id(test) in bad else "skipped" if id(test) in skipped else "passed"
+        self.outcomes[outcome].append(test.id())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=otf.build)
+    parser.add_argument("--smollm2", help="folder of SmolLM2-135M-Instruct in f32")
+    parser.add_argument("--smollm2-f16", help="the same in f16")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", help="tests to run, for instance test_fixtures; all by default")
+    args = parser.parse_args()
+    otf.build = args.build.resolve()
+    for kind, folder in (("f32", args.smollm2), ("f16", args.smollm2_f16)):
+        folder = pathlib.Path(folder or otf.build / "models" / f"smollm2-{kind}")
+        otf.smollm2[kind] = folder if folder.is_dir() else None
+
+    loader = unittest.TestLoader()
+    tests = loader.loadTestsFromNames(args.names) if args.names else loader.discover(str(otf.here))
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1, resultclass=Result).run(tests)
+    # A module that cannot be imported has no name of its own.
+    if args.json:
+        args.json.write_text(json.dumps(result.outcomes))
+    sys.exit(not result.wasSuccessful())
+
+
+main()

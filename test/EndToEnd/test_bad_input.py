@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input gives one sentence that names the file and the thing, the right exit status, and leaves nothing behind."""
+import os
+import pathlib
+import resource
+import signal
+import struct
+import tempfile
+import unittest
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+import otf
+
+
+def value(name, kind=TensorProto.FLOAT, shape=("batch", 32)):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model(nodes, weights, outputs=("y",), opset=18):
+    graph = helper.make_graph(nodes, "bad", [value("x")], [value(name, shape=None) for name in outputs], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def weight(name="w", change=None):
+    array = np.linspace(-1, 1, 32 * 32, dtype=np.float32).reshape(32, 32)
+    if change is not None:
+        array[3, 5] = change
+    return numpy_helper.from_array(array, name)
+
+
+def external(location, offset=0, length=4096, name="w"):
+    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[32, 32], data_location=TensorProto.EXTERNAL)
+    for key, text in (("location", location), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=str(text))
+    return tensor
+
+
+def matmul(weights):
+    return model([helper.make_node("MatMul", ["x", "w"], ["y"], name="dense")], weights)
+
+
+class Bad(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+        self.addCleanup(self.temporary.cleanup)
+
+    def write(self, content, name="model.onnx"):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.SerializeToString())
+        return path
+
+    def refuse(self, command, *mentions, status=1, **options):
+        """The command fails with `status` and one sentence that holds all of `mentions`."""
+        before = sorted(self.folder.rglob("*"))
+        code, out, error = otf.call(*command, **options)
+        self.assertEqual(status, code, error)
+        self.assertEqual("", out)
+        self.assertEqual(1, len(error.strip().splitlines()), error)
+        self.assertTrue(error.startswith("error: "), error)
+        for mention in mentions:
+            self.assertIn(str(mention), error)
+        self.assertEqual(before, sorted(self.folder.rglob("*")))
+
+    def refuse_model(self, path, *mentions, recipe="none", **options):
+        self.refuse([otf.tool("otf-compile"), path, "-o", self.folder / "out.plan", f"--recipe={recipe}"], path, *mentions,
+                    **options)
+
+
+class Models(Bad):
+    def test_not_there(self):
+        self.refuse_model(self.folder / "none.onnx")
+
+    def test_not_onnx(self):
+        self.refuse_model(self.write(b"PK\x03\x04 this is a zip file, not a model" * 9))
+
+    def test_empty(self):
+        self.refuse_model(self.write(b""))
+
+    def test_truncated(self):
+        whole = matmul([weight()]).SerializeToString()
+        for size in (len(whole) // 3, len(whole) - 7):
+            with self.subTest(size=size):
+                self.refuse_model(self.write(whole[:size]))
+
+    def test_external_file_missing(self):
+        self.refuse_model(self.write(matmul([external("weights.bin")])), "w", "weights.bin")
+
+    def test_external_file_short(self):
+        self.write(b"\0" * 100, "weights.bin")
+        self.refuse_model(self.write(matmul([external("weights.bin")])), "w", "weights.bin", "100")
+
+    def test_external_path_leaves_the_folder(self):
+        inner = self.folder / "inner"
+        inner.mkdir()
+        self.write(b"\0" * 4096, "secret.bin")
+        self.refuse_model(self.write(matmul([external("../secret.bin")]), "inner/model.onnx"), "../secret.bin")
+        self.refuse_model(self.write(matmul([external(str(self.folder / "secret.bin"))]), "inner/model.onnx"), "secret.bin")
+
+    def test_all_unsupported_operators_in_one_pass(self):
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], name="dense"),
+                 helper.make_node("Det", ["a"], ["b"], name="first"),
+                 helper.make_node("NonZero", ["a"], ["c"], name="second")]
+        path = self.write(model(nodes, [weight()], outputs=("b", "c")))
+        self.refuse_model(path, "Det", "first", "NonZero", "second", "18")
+
+    def test_unsupported_type(self):
+        strings = helper.make_tensor("s", TensorProto.STRING, [1], [b"text"])
+        nodes = [helper.make_node("Identity", ["s"], ["y"], name="copy")]
+        self.refuse_model(self.write(model(nodes, [strings])), "string")
+
+    def test_weight_is_not_a_number(self):
+        for change in (np.nan, np.inf):
+            with self.subTest(change=change):
+                self.refuse_model(self.write(matmul([weight(change=change)])), "w", recipe="rtn4")
+
+    def test_weight_is_too_large_for_f16(self):
+        self.refuse_model(self.write(matmul([weight(change=3e38)])), "w", recipe="rtn4")
+
+    def test_disk_is_full(self):
+        # A limit on file size fails as a full disk does: a write that does not happen.
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        path = self.write(matmul([weight()]))
+        out = self.folder / "out.plan"
+        self.refuse([otf.tool("otf-compile"), path, "-o", out], out, preexec_fn=limit)
+        out.write_bytes(b"older")
+        self.refuse([otf.tool("otf-compile"), path, "-o", out], out, preexec_fn=limit)
+        self.assertEqual(b"older", out.read_bytes())
+
+    def test_folder_of_the_plan_is_missing(self):
+        path = self.write(matmul([weight()]))
+        self.refuse([otf.tool("otf-compile"), path, "-o", self.folder / "no" / "out.plan"], "no")
+
+
+class Recipes(Bad):
+    def refuse_recipe(self, text, *mentions):
+        path = self.write(text.encode(), "recipe.json")
+        self.refuse([otf.tool("otf-compile"), f"--recipe={path}", "--print-recipe"], path, *mentions)
+
+    def test_unknown_key(self):
+        self.refuse_recipe('{"name": "r", "linear": "int4", "bits": 4}', "bits", "linear")
+
+    def test_wrong_type(self):
+        self.refuse_recipe('{"name": "r", "linear": "int4", "group": "32"}', "group", "integer", '"32"')
+        self.refuse_recipe('{"name": "r", "linear": 4}', "linear", "string")
+        self.refuse_recipe('{"name": "r", "linear": "int4", "group": 1e99}', "group")
+
+    def test_wrong_value(self):
+        self.refuse_recipe('{"name": "r", "linear": "int5"}', "int5", "int4")
+        self.refuse_recipe('{"name": "r", "linear": "int4", "group": 48}', "48", "32")
+        self.refuse_recipe('{"name": "r", "linear": "int4", "outliers": 1.5}', "1.5")
+
+    def test_conflict(self):
+        self.refuse_recipe('{"name": "r", "linear": "f16", "outliers": 0.1}', "outliers", "f16")
+        self.refuse_recipe('{"name": "r", "linear": "f16", "vocabulary": "f32", "group": 64}', "group")
+
+    def test_not_json(self):
+        self.refuse_recipe('{"name": ', "JSON")
+        self.refuse_recipe("[]", "object")
+
+    def test_no_such_recipe(self):
+        self.refuse([otf.tool("otf-compile"), "--recipe=rtn5", "--print-recipe"], "rtn5", "rtn4")
+
+
+class CommandLine(Bad):
+    def test_usage(self):
+        path = self.write(matmul([weight()]))
+        for flags in ([], [path], [path, "--emit=everything"], [path, "-o", "x", "--target=tpu"],
+                      [path, "-o", "x", "--cuda-arch=sm_90"], [path, "-o", "x", "--nonsense"]):
+            with self.subTest(flags=flags):
+                self.refuse([otf.tool("otf-compile"), *flags], status=2)
+
+
+class Plans(Bad):
+    """Plans and inputs that the runtime refuses."""
+
+    def setUp(self):
+        super().setUp()
+        self.plan = otf.plan(otf.fixtures / "digits" / "model.onnx")
+
+    def refuse_plan(self, content, *mentions, action="verify"):
+        path = self.write(bytes(content), "bad.plan")
+        self.refuse([otf.tool("otf-exec"), action, path], path, *mentions)
+
+    def test_cut(self):
+        whole = self.plan.read_bytes()
+        for size in (0, 20, len(whole) // 2, len(whole) - 1):
+            with self.subTest(size=size):
+                self.refuse_plan(whole[:size])
+
+    def test_a_flipped_bit(self):
+        whole = self.plan.read_bytes()
+        count, = struct.unpack_from("<I", whole, 12)
+        places = [0, 9, 17, 40]  # magic, version, size, table
+        for i in range(count):  # the middle of every section
+            _, _, offset, size = struct.unpack_from("<IIQQ", whole, 32 + 40 * i)
+            places.append(offset + size // 2)
+        for place in places:
+            with self.subTest(place=place):
+                content = bytearray(whole)
+                content[place] ^= 4
+                self.refuse_plan(content)
+
+    def test_newer(self):
+        content = bytearray(self.plan.read_bytes())
+        struct.pack_into("<I", content, 8, 99)
+        self.refuse_plan(content, "99", action="info")
+
+    def refuse_input(self, name, array, *mentions):
+        np.save(self.folder / "in.npy", array)
+        self.refuse([otf.tool("otf-exec"), "run", self.plan, "--input", f"{name}={self.folder / 'in.npy'}", "--output-dir",
+                     self.folder / "out"], *mentions)
+
+    def test_wrong_input(self):
+        self.refuse_input("pixel", np.zeros((1, 64), np.float32), "pixel", "pixels")
+        self.refuse_input("pixels", np.zeros((1, 64), np.float64), "pixels", "f32", "f64")
+        self.refuse_input("pixels", np.zeros((1, 63), np.float32), "pixels", "64", "63")
+        self.refuse_input("pixels", np.zeros((1, 1, 64), np.float32), "pixels")
+
+    def test_no_gpu(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("this machine has one")
+        inputs = self.folder / "in.npy"
+        np.save(inputs, np.zeros((1, 64), np.float32))
+        self.refuse([otf.tool("otf-exec"), "run", self.plan, "--device=cuda", "--input", f"pixels={inputs}"], status=3)

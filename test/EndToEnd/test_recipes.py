@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes as data, and what compiling promises about its output."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+import otf
+
+LLAMA = otf.fixtures / "llama-optimum" / "model.onnx"
+RECIPES = ("none", "rtn8", "rtn4", "otf-int2")
+
+
+class Recipes(unittest.TestCase):
+    def test_a_printed_recipe_reads_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in RECIPES:
+                printed = otf.succeed(otf.tool("otf-compile"), "--recipe", name, "--print-recipe")
+                path = pathlib.Path(folder) / f"{name}.json"
+                path.write_text(printed)
+                self.assertEqual(printed, otf.succeed(otf.tool("otf-compile"), "--recipe", path, "--print-recipe"))
+
+    def test_every_recipe_gives_a_plan_that_runs(self):
+        for name in RECIPES:
+            with self.subTest(recipe=name):
+                self.assertEqual(4, len(otf.generate(otf.plan(LLAMA, name), [5, 7, 11], 4)))
+
+    def test_the_report_tells_real_bits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "--dry-run", "--recipe=rtn4", "--report", report)
+            tensors = json.loads(report.read_text())["tensors"]
+        coded = [t for t in tensors if "int4" in t["kept"]]
+        self.assertEqual(14, len(coded))
+        for tensor in coded:
+            # int4 in groups of 32 takes 4.5 bits where K is a multiple of 32 and N of 8.
+            padded = -(-tensor["rows"] // 8) * 8 * (-(-tensor["columns"] // 32) * 32)
+            self.assertEqual(tensor["bytes"] * 8, padded * 4.5)
+            self.assertGreater(tensor["relative_error"], 0.01)
+            self.assertLess(tensor["relative_error"], 0.2)
+
+
+class Plans(unittest.TestCase):
+    def test_equal_input_gives_equal_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            a, b = (pathlib.Path(folder) / name for name in ("a.plan", "b.plan"))
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", a, "--recipe=otf-int2", "--threads=1")
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", b, "--recipe=otf-int2", "--threads=3")
+            self.assertEqual(a.read_bytes(), b.read_bytes())
+
+    def test_a_dry_run_says_the_real_size(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "m.plan"
+            said = otf.succeed(otf.tool("otf-compile"), LLAMA, "--dry-run", "--recipe=rtn4", "-o", path)
+            self.assertFalse(path.exists())
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", path, "--recipe=rtn4")
+            self.assertIn(f" {path.stat().st_size} bytes", said)
+
+    def test_verify_accepts_a_plan(self):
+        otf.succeed(otf.tool("otf-exec"), "verify", otf.plan(LLAMA))
+
+    def test_every_stage_prints_and_reads_back(self):
+        for stage in ("imported", "annotated", "quantized", "fused", "planned"):
+            with self.subTest(stage=stage):
+                text = otf.succeed(otf.tool("otf-compile"), LLAMA, f"--emit={stage}", "--recipe=otf-int2")
+                again = otf.succeed(otf.tool("otf-opt"), f"--otf-verify-stage={stage}", input=text)
+                self.assertEqual(text, again)

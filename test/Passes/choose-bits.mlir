@@ -1,0 +1,60 @@
+// RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=int4 vocabulary=int8 group=64" | FileCheck %s
+// RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=int4 vocabulary=int8 group=64" \
+// RUN:   --otf-choose-bits="linear=f16 vocabulary=f16" | FileCheck %s
+// RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=f16 vocabulary=f32" | FileCheck %s --check-prefix=PLAIN
+
+// Every RUN but the last expects the same text: a second run keeps what the first decided.
+
+// CHECK-LABEL: otf.weight @hidden
+// CHECK-SAME: {encoding = #otf.encoding<int4, group = 64>}
+// PLAIN-LABEL: otf.weight @hidden
+// PLAIN-SAME: {encoding = #otf.encoding<f16>}
+otf.weight @hidden : tensor<32x32xf32> = #otf.blob<file = 0, offset = 0, length = 4096, type = f32>
+// CHECK: otf.weight @embedded {{.*}} {encoding = #otf.encoding<int8, group = 64>, vocabulary}
+otf.weight @embedded : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
+// CHECK: otf.weight @head {{.*}} {encoding = #otf.encoding<int8, group = 64>, vocabulary}
+// PLAIN: otf.weight @head {{.*}} {encoding = #otf.encoding<f32>, vocabulary}
+otf.weight @head : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
+// A choice made by hand stands.
+// CHECK: otf.weight @by_hand {{.*}} {encoding = #otf.encoding<codebook2, group = 32>}
+otf.weight @by_hand : tensor<32x32xf32> = #otf.blob<file = 0, offset = 0, length = 4096, type = f32>
+    {encoding = #otf.encoding<codebook2, group = 32>}
+// What no linear and no embedding reads has no encoding.
+// CHECK: otf.weight @gain : tensor<32xf32> = <file = 0, offset = 0, length = 128, type = f32>{{$}}
+otf.weight @gain : tensor<32xf32> = #otf.blob<file = 0, offset = 0, length = 128, type = f32>
+// CHECK: otf.weight @unused : tensor<32x32xf32> = <file = 0, offset = 0, length = 4096, type = f32>{{$}}
+otf.weight @unused : tensor<32x32xf32> = #otf.blob<file = 0, offset = 0, length = 4096, type = f32>
+
+// The head's result goes out through a reshape and a cast; the hidden one's through a norm.
+func.func @main(%ids: tensor<4xi64>) -> (tensor<1x4x100xf16>, tensor<4x32xf32>) {
+  %table = otf.use @embedded : !otf.matrix<100x32, #otf.encoding<f32>>
+  %x = otf.embedding %ids, %table : (tensor<4xi64>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x32xf32>
+  %w = otf.use @hidden : !otf.matrix<32x32, #otf.encoding<f32>>
+  %h = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<32x32, #otf.encoding<f32>>) -> tensor<4x32xf32>
+  %v = otf.use @by_hand : !otf.matrix<32x32, #otf.encoding<f32>>
+  %i = otf.linear %h, %v : (tensor<4x32xf32>, !otf.matrix<32x32, #otf.encoding<f32>>) -> tensor<4x32xf32>
+  %g = otf.use @gain : tensor<32xf32>
+  %n = otf.norm rms %i scale %g {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>, tensor<32xf32>) -> tensor<4x32xf32>
+  %u = otf.use @head : !otf.matrix<100x32, #otf.encoding<f32>>
+  %l = otf.linear %n, %u : (tensor<4x32xf32>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x100xf32>
+  %r = otf.reshape %l : tensor<4x100xf32> -> tensor<1x4x100xf32>
+  %c = tensor.generate {
+  ^bb0(%b: index, %s: index, %k: index):
+    %e = tensor.extract %r[%b, %s, %k] : tensor<1x4x100xf32>
+    %t = arith.truncf %e : f32 to f16
+    tensor.yield %t : f16
+  } : tensor<1x4x100xf16>
+  return %c, %n : tensor<1x4x100xf16>, tensor<4x32xf32>
+}
+
+// -----
+
+// A tied table, read by an embedding and as the head, is one vocabulary weight.
+// CHECK: otf.weight @tied {{.*}} {encoding = #otf.encoding<int8, group = 64>, vocabulary}
+otf.weight @tied : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
+func.func @main(%ids: tensor<4xi64>) -> tensor<4x100xf32> {
+  %w = otf.use @tied : !otf.matrix<100x32, #otf.encoding<f32>>
+  %x = otf.embedding %ids, %w : (tensor<4xi64>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x32xf32>
+  %l = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x100xf32>
+  return %l : tensor<4x100xf32>
+}

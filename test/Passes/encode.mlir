@@ -1,0 +1,78 @@
+// RUN: otf-opt %s -split-input-file --otf-encode | FileCheck %s
+// RUN: otf-opt %s -split-input-file --otf-encode --otf-encode | FileCheck %s
+
+otf.weight @q : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>}
+otf.weight @k : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+    {encoding = #otf.encoding<int8, group = 32>}
+// Readers of one input share the prologue, whatever their codes.
+// CHECK-LABEL: func.func @shares(
+// CHECK-SAME: %[[X:.*]]: tensor
+func.func @shares(%x: tensor<?x32xf32, #otf.dims<"s">>) -> (tensor<?x8xf32, #otf.dims<"s">>, tensor<?x8xf32, #otf.dims<"s">>) {
+  // CHECK: %[[Q:.*]] = otf.use @q : !otf.matrix<8x32, #otf.encoding<int4, group = 32>>
+  %q = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
+  // CHECK: %[[K:.*]] = otf.use @k : !otf.matrix<8x32, #otf.encoding<int8, group = 32>>
+  %k = otf.use @k : !otf.matrix<8x32, #otf.encoding<f32>>
+  // 32 codes, a scale, a sum: 40 bytes, padded to 64.
+  // CHECK: %[[R:.*]] = otf.prologue none %[[X]] : (tensor<?x32xf32, #otf.dims<"s">>) -> tensor<?x64xi8, #otf.dims<"s">>
+  // CHECK: otf.linear %[[R]], %[[Q]]
+  // CHECK-NOT: otf.prologue
+  // CHECK: otf.linear %[[R]], %[[K]]
+  %0 = otf.linear %x, %q : (tensor<?x32xf32, #otf.dims<"s">>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<?x8xf32, #otf.dims<"s">>
+  %1 = otf.linear %x, %k : (tensor<?x32xf32, #otf.dims<"s">>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<?x8xf32, #otf.dims<"s">>
+  return %0, %1 : tensor<?x8xf32, #otf.dims<"s">>, tensor<?x8xf32, #otf.dims<"s">>
+}
+
+// -----
+
+otf.weight @q : tensor<8x33xf32> = #otf.blob<file = 0, offset = 0, length = 1056, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>, outliers = #otf.outliers<[5]>}
+otf.weight @k : tensor<8x33xf32> = #otf.blob<file = 0, offset = 0, length = 1056, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>}
+// A weight with outliers orders its input in its own way.
+// CHECK-LABEL: func.func @outliers_have_their_own
+func.func @outliers_have_their_own(%x: tensor<4x33xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: %[[Q:.*]] = otf.use @q : !otf.matrix<8x33, #otf.encoding<int4, group = 32>, outliers = 1>
+  %q = otf.use @q : !otf.matrix<8x33, #otf.encoding<f32>>
+  %k = otf.use @k : !otf.matrix<8x33, #otf.encoding<f32>>
+  // CHECK: %[[A:.*]] = otf.prologue none %{{.*}} columns %[[Q]] : {{.*}} -> tensor<4x64xi8>
+  // CHECK: otf.linear %[[A]], %[[Q]]
+  // 33 columns are two groups: 64 codes and 16 bytes, padded to 128.
+  // CHECK: %[[B:.*]] = otf.prologue none %{{[a-z0-9]*}} : (tensor<4x33xf32>) -> tensor<4x128xi8>
+  // CHECK: otf.linear %[[B]]
+  %0 = otf.linear %x, %q : (tensor<4x33xf32>, !otf.matrix<8x33, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  %1 = otf.linear %x, %k : (tensor<4x33xf32>, !otf.matrix<8x33, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+otf.weight @q : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+    {encoding = #otf.encoding<f16>}
+otf.weight @undecided : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+// Plain weights read floats.
+// CHECK-LABEL: func.func @plain
+// CHECK-NOT: otf.prologue
+func.func @plain(%x: tensor<4x32xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK: otf.use @q : !otf.matrix<8x32, #otf.encoding<f16>>
+  %q = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
+  // CHECK: otf.use @undecided : !otf.matrix<8x32, #otf.encoding<f32>>
+  %u = otf.use @undecided : !otf.matrix<8x32, #otf.encoding<f32>>
+  // CHECK: otf.linear %{{.*}} : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f16>>)
+  %0 = otf.linear %x, %q : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  %1 = otf.linear %x, %u : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+otf.weight @t : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
+    {encoding = #otf.encoding<int8, group = 0>}
+// An embedding decodes rows and needs no record.
+// CHECK-LABEL: func.func @embedding
+func.func @embedding(%ids: tensor<4xi64>) -> tensor<4x32xf32> {
+  %t = otf.use @t : !otf.matrix<100x32, #otf.encoding<f32>>
+  // CHECK: otf.embedding %{{.*}} : (tensor<4xi64>, !otf.matrix<100x32, #otf.encoding<int8>>) -> tensor<4x32xf32>
+  %0 = otf.embedding %ids, %t : (tensor<4xi64>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x32xf32>
+  return %0 : tensor<4x32xf32>
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/Npy.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <unistd.h>
+
+using namespace otf::runtime;
+
+namespace {
+
+Bytes bytesOf(const std::string &text) {
+  return {reinterpret_cast<const std::byte *>(text.data()), text.size()};
+}
+
+std::string file(const std::string &header, const std::string &data, char version = 1) {
+  std::string text = std::string("\x93NUMPY", 6) + version + '\0';
+  text += {char(header.size() & 255), char(header.size() >> 8)};
+  if (version > 1)
+    text += std::string(2, '\0');
+  return text + header + data;
+}
+
+TEST(Npy, EveryVersionIsRead) {
+  for (char version : {1, 2, 3}) {
+    auto array = parseNpy(bytesOf(file("{'descr': '<i8', 'fortran_order': False, 'shape': (1, 2), }\n",
+                                       std::string(16, '\1'), version)));
+    ASSERT_TRUE(array.ok()) << array.status().message();
+    EXPECT_EQ(array.value().type, ElementType::i64);
+    EXPECT_EQ(array.value().shape, (std::vector<int64_t>{1, 2}));
+  }
+}
+
+TEST(Npy, AScalarHasNoAxes) {
+  auto array = parseNpy(bytesOf(file("{'descr':'<f4','fortran_order':False,'shape':()}", "abcd")));
+  ASSERT_TRUE(array.ok());
+  EXPECT_TRUE(array.value().shape.empty());
+}
+
+TEST(Npy, WhatIsNotSupportedIsSaid) {
+  auto message = [](const std::string &header, const std::string &data) {
+    return parseNpy(bytesOf(file(header, data))).status().message();
+  };
+  EXPECT_NE(message("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)}", "abcd")
+                .find("column-major"),
+            std::string::npos);
+  EXPECT_NE(message("{'descr': '>f4', 'fortran_order': False, 'shape': (1,)}", "abcd").find("'>f4'"),
+            std::string::npos);
+  EXPECT_NE(message("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "abcd").find("cut"),
+            std::string::npos);
+  EXPECT_NE(message("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999,99999999999)}",
+                    "abcd")
+                .find("2^63"),
+            std::string::npos);
+  EXPECT_FALSE(parseNpy(bytesOf("hello")).ok());
+}
+
+TEST(Npy, EveryTruncationIsRefused) {
+  std::string whole = file("{'descr': '<i8', 'fortran_order': False, 'shape': (1, 2), }\n",
+                           std::string(16, '\1'));
+  for (size_t n = 0; n < whole.size(); ++n)
+    EXPECT_FALSE(parseNpy(bytesOf(whole.substr(0, n))).ok()) << n;
+}
+
+TEST(Npy, WhatIsWrittenIsRead) {
+  char path[] = "/tmp/otf-npy-XXXXXX";
+  close(mkstemp(path));
+  const float data[6] = {1, 2, 3, 4, 5, 6};
+  for (std::vector<int64_t> shape : {std::vector<int64_t>{6}, {2, 3}, {1, 2, 3}, {0, 4}}) {
+    ASSERT_TRUE(writeNpy(path, ElementType::f32, shape, data).ok());
+    auto array = readNpy(path);
+    ASSERT_TRUE(array.ok()) << array.status().message();
+    EXPECT_EQ(array.value().shape, shape);
+    EXPECT_EQ(std::memcmp(array.value().bytes.data(), data, array.value().bytes.size()), 0);
+  }
+  unlink(path);
+}
+
+TEST(Npy, AFullDiskIsAnError) {
+  const float data[4] = {};
+  EXPECT_FALSE(writeNpy("/dev/full", ElementType::f32, std::vector<int64_t>{4}, data).ok());
+}
+
+} // namespace

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The test plan (TestPlan.h) from file to numbers.
+#include "runtime/Session.h"
+#include "test/Runtime/TestPlan.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+using namespace otf::runtime;
+namespace model = otf::plan::model;
+
+namespace {
+
+struct Opened {
+  explicit Opened(const model::Plan &plan, SessionOptions options = {}) {
+    char path[] = "/tmp/otf-session-XXXXXX";
+    close(mkstemp(path));
+    EXPECT_TRUE(otf::test::writePlan(path, plan));
+    auto read = PlanFile::open(path);
+    unlink(path);
+    status = read.status();
+    if (!read.ok())
+      return;
+    file = std::move(read.value());
+    auto made = makeDevice(*file, "cpu");
+    status = made.status();
+    if (!made.ok())
+      return;
+    device = std::move(made.value());
+    session = std::move(Session::create(*file, *device, options).value());
+  }
+  Status set(std::string_view name, std::vector<int64_t> shape, float value = 1) {
+    std::vector<float> data(4096, value);
+    return session->setInput(name, {ElementType::f32, shape, data.data()});
+  }
+  float y(size_t row, size_t column) {
+    auto view = session->output(0).value();
+    return static_cast<const float *>(view.data)[row * 4 + column];
+  }
+  Status status;
+  std::unique_ptr<PlanFile> file;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Session> session;
+};
+
+model::Plan plan() { return otf::test::testPlan(otf::test::testKernels().size()); }
+
+TEST(Session, StateGrowsFromRunToRun) {
+  for (unsigned threads : {1u, 2u, 5u}) {
+    Opened o(plan(), {.threads = threads, .capacity = 64});
+    ASSERT_TRUE(o.status.ok()) << o.status.message();
+    ASSERT_TRUE(o.set("x", {50, 4}).ok());
+    ASSERT_TRUE(o.session->run().ok());
+    for (size_t i = 0; i < 50; ++i)
+      EXPECT_EQ(o.y(i, 2), 3 + 6 * float(i + 1));
+    for (int k = 51; k <= 64; ++k) {
+      ASSERT_TRUE(o.set("x", {1, 4}).ok());
+      ASSERT_TRUE(o.session->run().ok());
+      EXPECT_EQ(o.y(0, 0), 1 + 6 * float(k));
+      EXPECT_EQ(o.session->stateLength(), k);
+    }
+    Status full = o.session->run();
+    EXPECT_EQ(full.message(), "context: 64 positions and 1 more do not fit in 64 (ask for a larger "
+                              "context, or start anew)");
+    EXPECT_EQ(o.session->stateLength(), 64);
+  }
+}
+
+TEST(Session, StatesMayBeGivenAndReadBack) {
+  Opened o(plan(), {.threads = 2, .capacity = 2});
+  ASSERT_TRUE(o.set("x", {1, 4}).ok());
+  ASSERT_TRUE(o.set("past.0", {2, 3, 4}, 10).ok()); // more than the capacity: it grows
+  ASSERT_TRUE(o.session->run().ok());
+  EXPECT_EQ(o.y(0, 0), 1 + 60 + 6);
+  EXPECT_EQ(o.session->stateLength(), 4);
+  auto state = o.session->output(*o.session->findOutput("present.0")).value();
+  EXPECT_EQ(std::vector<int64_t>(state.shape.begin(), state.shape.end()),
+            (std::vector<int64_t>{2, 4, 4}));
+  auto *data = static_cast<const float *>(state.data);
+  EXPECT_EQ(data[0], 10);
+  EXPECT_EQ(data[3 * 4], 2);      // row 0, position 3
+  EXPECT_EQ(data[4 * 4], 10);     // row 1, position 0
+  EXPECT_EQ(data[(4 + 3) * 4], 4);
+}
+
+TEST(Session, AnEmptyStateMayBeGiven) {
+  Opened o(plan());
+  ASSERT_TRUE(o.set("x", {2, 4}).ok());
+  ASSERT_TRUE(o.set("past.0", {2, 0, 4}).ok());
+  ASSERT_TRUE(o.session->run().ok());
+  EXPECT_EQ(o.y(1, 0), 1 + 12);
+}
+
+TEST(Session, TruncatedStatesForget) {
+  Opened o(plan());
+  ASSERT_TRUE(o.set("x", {3, 4}).ok());
+  ASSERT_TRUE(o.session->run().ok());
+  ASSERT_TRUE(o.session->truncateStates(1).ok());
+  EXPECT_FALSE(o.session->truncateStates(2).ok());
+  ASSERT_TRUE(o.set("x", {1, 4}).ok());
+  ASSERT_TRUE(o.session->run().ok());
+  EXPECT_EQ(o.y(0, 0), 1 + 12);
+}
+
+TEST(Session, SessionsOfOneDeviceAreApart) {
+  Opened o(plan());
+  auto second = std::move(Session::create(*o.file, *o.device, {}).value());
+  ASSERT_TRUE(o.set("x", {3, 4}).ok());
+  ASSERT_TRUE(o.session->run().ok());
+  const float x[4] = {1, 1, 1, 1};
+  const int64_t shape[2] = {1, 4};
+  ASSERT_TRUE(second->setInput("x", {ElementType::f32, shape, x}).ok());
+  ASSERT_TRUE(second->run().ok());
+  EXPECT_EQ(second->stateLength(), 1);
+  EXPECT_EQ(o.session->stateLength(), 3);
+}
+
+TEST(Session, WrongInputsAreNamed) {
+  Opened o(plan());
+  EXPECT_EQ(o.set("z", {1, 4}).message(),
+            "input 'z': the model has none of this name (it has x, past.0)");
+  const int64_t shape[2] = {1, 4};
+  int64_t numbers[4] = {};
+  EXPECT_EQ(o.session->setInput("x", {ElementType::i64, shape, numbers}).message(),
+            "input 'x': expected elements of type f32, found i64");
+  EXPECT_EQ(o.set("x", {4}).message(), "input 'x': expected 2 axes [length, 4], found 1");
+  EXPECT_EQ(o.session->run().message(), "input 'x': missing (the model needs x, past.0)");
+  ASSERT_TRUE(o.set("x", {1, 5}).ok());
+  EXPECT_EQ(o.session->run().message(), "input 'x': expected 4 on axis 1, found 5");
+  EXPECT_FALSE(o.session->output(0).ok());
+}
+
+TEST(Session, NoRowsIsARunWithoutWork) {
+  Opened o(plan());
+  ASSERT_TRUE(o.set("x", {0, 4}).ok());
+  ASSERT_TRUE(o.session->run().ok());
+  EXPECT_EQ(o.session->output(0).value().shape[0], 0);
+}
+
+TEST(Session, AMissingKernelIsNamed) {
+  model::Plan p = plan();
+  p.programs[0].steps[1].kernel = "not_there";
+  EXPECT_NE(Opened(p).status.message().find("kernel 'not_there': missing"), std::string::npos);
+}
+
+TEST(Session, CodeForAnotherMachineIsRefused) {
+  model::Plan p = plan();
+  p.objects[0].level = "sve2";
+  EXPECT_EQ(Opened(p).status.code(), Code::device);
+  p.programs[0].target = "cuda";
+  p.programs[0].steps.clear();
+  EXPECT_EQ(Opened(p).status.code(), Code::device);
+}
+
+TEST(Session, TwoPlansMayBeLoadedAtOnce) {
+  Opened a(plan()), b(plan());
+  ASSERT_TRUE(a.set("x", {1, 4}).ok() && b.set("x", {2, 4}).ok());
+  EXPECT_TRUE(a.session->run().ok() && b.session->run().ok());
+  EXPECT_EQ(b.y(1, 0), 13);
+}
+
+} // namespace

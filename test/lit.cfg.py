@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# lit configuration: test files are those with a RUN line in a language of ours. Tools are named in full, so a test never
+# runs another build's.
+import os
+
+import lit.formats
+
+llvm_tools = "/usr/lib/llvm-22/bin"
+
+config.name = "OTF"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.otf_binary_dir, "test")
+
+# Longest names first: `otf-opt` is part of no other name, but "not" is.
+for tool in ("otf-compile", "otf-exec", "otf-opt"):
+    config.substitutions.append((r"\b%s\b" % tool, os.path.join(config.otf_binary_dir, "bin", tool)))
+    if os.path.exists(os.path.join(config.otf_binary_dir, "bin", tool)):
+        config.available_features.add(tool)
+for tool in ("FileCheck", "split-file"):
+    config.substitutions.append((r"\b%s\b" % tool, os.path.join(llvm_tools, tool)))
+config.substitutions.append((r"%not\b", os.path.join(llvm_tools, "not")))
+
+# Instruction sets of this machine that tests may ask for, and a GPU.
+for feature in config.otf_cpu_features:
+    if feature:
+        config.available_features.add(feature)
+if os.path.exists("/dev/nvidiactl"):
+    config.available_features.add("cuda")

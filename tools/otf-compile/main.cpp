@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// otf-compile: flags to options, and nothing else. Exit status: 0 done, 1 bad input, 2 usage,
+// 3 a device, a library or memory is missing.
+
+#include "lib/Compile/Compile.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <new>
+
+using otf::CompileOptions;
+
+static const std::map<std::string, CompileOptions::Emit> stages = {
+    {"onnx-ir", CompileOptions::Emit::onnxIr},      {"imported", CompileOptions::Emit::imported},
+    {"annotated", CompileOptions::Emit::annotated}, {"quantized", CompileOptions::Emit::quantized},
+    {"fused", CompileOptions::Emit::fused},         {"planned", CompileOptions::Emit::planned},
+    {"cuda", CompileOptions::Emit::cuda},           {"llvm", CompileOptions::Emit::llvm},
+    {"plan", CompileOptions::Emit::plan},
+};
+
+static int usageError(const std::string &what) {
+  std::fprintf(stderr, "error: command line: %s (see otf-compile --help)\n", what.c_str());
+  return 2;
+}
+
+/// "75", "sm_75" and "sm_90a" are architectures.
+static bool isArchitecture(std::string &name) {
+  if (name.rfind("sm_", 0) != 0)
+    name = "sm_" + name;
+  llvm::StringRef number = llvm::StringRef(name).drop_front(3);
+  number.consume_back("a");
+  unsigned value;
+  return !number.empty() && !number.getAsInteger(10, value) && value >= 50 && value < 1000;
+}
+
+static int parseAndRun(int argc, char **argv) {
+  CLI::App app("Compiles an ONNX model to one plan file that otf-exec runs.", "otf-compile");
+  CompileOptions options;
+  std::string recipe = "none";
+  std::vector<std::string> targets = {"cpu"};
+  bool printRecipe = false;
+
+  std::string known;
+  for (llvm::StringRef name : otf::builtinRecipes())
+    known += (known.empty() ? "" : ", ") + name.str();
+  auto *model = app.add_option("model", options.model, "ONNX file, or folder with a model.onnx");
+  app.add_option("-o,--output", options.output,
+                 "plan file; for text: file, or - for standard output");
+  app.add_option("--recipe", recipe, known + ", or a JSON file")->capture_default_str();
+  app.add_flag("--print-recipe", printRecipe, "print the recipe as JSON and stop");
+  app.add_option("--target", targets, "cpu, cuda or both: cpu,cuda")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  auto *architectures =
+      app.add_option("--cuda-arch", options.cudaArchitectures,
+                     "cubins to put in the plan: sm_75,sm_86,sm_89,sm_90,sm_120 by default with "
+                     "target cuda; none: compile when the plan runs")
+          ->delimiter(',');
+  app.add_option("--emit", options.emit,
+                 "plan, or text of a stage: onnx-ir, imported, annotated, quantized, fused, "
+                 "planned, cuda, llvm")
+      ->transform(CLI::CheckedTransformer(stages).description(""));
+  app.add_flag("--dry-run", options.dryRun, "do all the work and say what it gives; write no plan");
+  app.add_option("--report", options.report, "what became of each tensor, as JSON");
+  app.add_option("--threads", options.threads, "that encode weights")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_flag("--verbose", options.verbose, "a line for each weight");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) // --help
+      return app.exit(error);
+    return usageError(error.what());
+  }
+
+  llvm::Expected<otf::Recipe> found = otf::findRecipe(recipe);
+  if (!found) {
+    std::fprintf(stderr, "error: %s\n", llvm::toString(found.takeError()).c_str());
+    return 1;
+  }
+  options.recipe = std::move(*found);
+  if (printRecipe) {
+    std::fputs(otf::printRecipe(options.recipe).c_str(), stdout);
+    return 0;
+  }
+  if (model->count() == 0)
+    return usageError("a model is required");
+  options.cpu = options.cuda = false;
+  for (const std::string &target : targets)
+    (target == "cpu" ? options.cpu : options.cuda) = true;
+  if (architectures->count() && !options.cuda)
+    return usageError("--cuda-arch needs --target=cuda");
+  if (options.cuda && !architectures->count())
+    options.cudaArchitectures = {"sm_75", "sm_86", "sm_89", "sm_90", "sm_120"};
+  if (options.cudaArchitectures == std::vector<std::string>{"none"})
+    options.cudaArchitectures.clear();
+  for (std::string &name : options.cudaArchitectures)
+    if (!isArchitecture(name))
+      return usageError("--cuda-arch: no architecture '" + name + "'; one looks like sm_90");
+  bool plan = options.emit == CompileOptions::Emit::plan;
+  if (plan && options.output.empty() && !options.dryRun)
+    return usageError("-o is required: the plan file to write");
+  if (!plan && (options.dryRun || !options.report.empty()))
+    return usageError("--dry-run and --report need --emit=plan");
+  return int(otf::compile(options));
+}
+
+int main(int argc, char **argv) {
+  // A reader that goes away is a failed write, not a death by signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return parseAndRun(argc, argv);
+  } catch (const std::bad_alloc &) {
+    std::fputs("error: otf-compile: out of memory (close other programs or use a smaller model)\n",
+               stderr);
+    return 3;
+  }
+}

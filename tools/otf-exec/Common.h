@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the subcommands share: options as the command line gives them, opening a plan, and the one
+// form of an error, "error: <file>: <thing>: <what> (<why, and what to try>)".
+#ifndef OTF_TOOLS_OTF_EXEC_COMMON_H
+#define OTF_TOOLS_OTF_EXEC_COMMON_H
+
+#include "runtime/Device.h"
+#include "runtime/Session.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace otf::exec {
+
+struct PlanOptions {
+  std::string plan, device = "cpu";
+  unsigned threads = 0;
+  int64_t context = 0;
+  bool json = false;
+};
+
+struct RunOptions : PlanOptions {
+  std::vector<std::string> inputs; // name=file.npy
+  std::string outputFolder;
+};
+
+struct TextOptions : PlanOptions {
+  std::string prompt, chatPrompt, system, tokenizer;
+  std::vector<int32_t> promptIds;
+  bool hasPrompt = false, hasChatPrompt = false;
+  bool greedy = false, noStream = false, ignoreEos = false;
+  double temperature = 0.8, topP = 1, minP = 0, repetitionPenalty = 1;
+  int64_t topK = 0, noRepeatNgram = 0, maxTokens = 256;
+  uint64_t seed = 0;
+  std::vector<std::string> stops;
+};
+
+struct BenchOptions : PlanOptions {
+  int64_t promptTokens = 128, tokens = 128, repeat = 3;
+};
+
+// Each returns the exit status.
+int run(const RunOptions &options);
+int generate(const TextOptions &options);
+int chat(const TextOptions &options);
+int bench(const BenchOptions &options);
+int info(const PlanOptions &options);
+int verify(const PlanOptions &options);
+
+/// Prints the error and returns its exit status.
+int fail(const std::string &file, const runtime::Status &status);
+
+/// A plan, a device and one session, in the order in which they need each other.
+struct Opened {
+  std::unique_ptr<runtime::PlanFile> plan;
+  std::unique_ptr<runtime::Device> device;
+  std::unique_ptr<runtime::Session> session;
+  double seconds = 0;
+};
+runtime::Result<Opened> open(const PlanOptions &options);
+
+inline double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+} // namespace otf::exec
+
+#endif // OTF_TOOLS_OTF_EXEC_COMMON_H

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// otf-exec info and verify: what a plan holds. Bits per weight are real: all bytes of a weight, with
+// scales, indices and outliers, by the number of its elements.
+#include "tools/otf-exec/Common.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+namespace otf::exec {
+
+using namespace runtime;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+struct Tally {
+  uint64_t tensors = 0, bytes = 0, elements = 0;
+  void add(const WeightInfo &w) {
+    ++tensors, bytes += w.size, elements += w.rows * std::max<uint64_t>(w.columns, 1);
+  }
+  double bits() const { return elements ? 8.0 * double(bytes) / double(elements) : 0; }
+  Json json() const {
+    return {{"tensors", tensors}, {"bytes", bytes}, {"elements", elements}, {"bits", bits()}};
+  }
+};
+
+struct Weights {
+  std::map<std::string, Tally> byEncoding;
+  Tally layers, vocabulary, total;
+
+  explicit Weights(const PlanFile &plan) {
+    std::set<uint64_t> seen; // a tied head is the embedding's bytes under a second name
+    for (const WeightInfo &w : plan.weights) {
+      if (!seen.insert(w.offset).second)
+        continue;
+      byEncoding[std::string(w.encoding)].add(w);
+      (w.vocabulary ? vocabulary : layers).add(w);
+      total.add(w);
+    }
+  }
+};
+
+std::string typeText(const PlanFile &plan, ElementType type, const std::vector<SizeId> &shape) {
+  Binding names(plan.symbols);
+  std::string text;
+  for (SizeId id : shape)
+    text += cat(text.empty() ? "" : ", ", names.text(plan.sizes[id]));
+  return cat(elementName(type), "[", text, "]");
+}
+
+Json tensorsJson(const PlanFile &plan, const std::vector<TensorInfo> &tensors) {
+  Json list = Json::array();
+  for (const TensorInfo &t : tensors)
+    list.push_back({{"name", t.name}, {"type", typeText(plan, t.type, t.shape)}});
+  return list;
+}
+
+Json describe(const PlanFile &plan) {
+  Json json;
+  json["producer"] = plan.producer;
+  json["model"] = plan.model;
+  json["file_bytes"] = plan.fileSize();
+  json["inputs"] = tensorsJson(plan, plan.inputs);
+  json["outputs"] = tensorsJson(plan, plan.outputs);
+  json["states"] = Json::array();
+  for (const StateInfo &s : plan.states)
+    json["states"].push_back({{"name", s.name}, {"input", s.input}, {"output", s.output},
+                              {"type", typeText(plan, s.type, s.shape)}, {"axis", s.axis}});
+  Weights weights(plan);
+  for (auto &[encoding, tally] : weights.byEncoding)
+    json["weights"]["encodings"][encoding] = tally.json();
+  json["weights"]["layers"] = weights.layers.json();
+  json["weights"]["vocabulary"] = weights.vocabulary.json();
+  json["weights"]["total"] = weights.total.json();
+  json["programs"] = Json::array();
+  for (const ProgramInfo &p : plan.programs)
+    json["programs"].push_back(
+        {{"target", p.target}, {"steps", p.steps.size()}, {"slots", p.slots.size()}});
+  json["code"] = Json::array();
+  for (auto *list : {&plan.objects, &plan.cubins})
+    for (const CodeInfo &c : *list)
+      json["code"].push_back({{"level", c.level}, {"bytes", c.bytes.size()}});
+  json["placement"] = Json::array();
+  for (const ProgramInfo &p : plan.programs) {
+    auto device = makeDevice(plan, p.target);
+    json["placement"].push_back({{"target", p.target},
+                                 {"here", device.ok() ? device.value()->description()
+                                                      : device.status().message()}});
+  }
+  auto generation = Json::parse(plan.generation, nullptr, false);
+  json["generation"] = generation.is_discarded() ? Json() : generation;
+  return json;
+}
+
+void line(const char *what, const Tally &t) {
+  std::printf("  %-28s %5llu tensors %12llu bytes  %6.3f bits/weight\n", what,
+              (unsigned long long)t.tensors, (unsigned long long)t.bytes, t.bits());
+}
+
+void list(const char *title, const Json &items, const char *first, const char *second) {
+  if (!items.empty())
+    std::printf("%s\n", title);
+  for (const Json &item : items) {
+    const Json &value = item[second];
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    std::printf("  %-28s %s\n", item[first].get<std::string>().c_str(), text.c_str());
+  }
+}
+
+} // namespace
+
+int info(const PlanOptions &options) {
+  auto plan = PlanFile::open(options.plan);
+  if (!plan.ok())
+    return fail(options.plan, plan.status());
+  Json json = describe(*plan.value());
+  if (options.json) {
+    std::puts(json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  std::printf("%s: %s, %zu bytes, by %s\n", options.plan.c_str(),
+              json["model"].get<std::string>().c_str(), plan.value()->fileSize(),
+              json["producer"].get<std::string>().c_str());
+  list("inputs", json["inputs"], "name", "type");
+  list("outputs", json["outputs"], "name", "type");
+  // A model has one or two states a layer, all alike: the first says it.
+  if (!json["states"].empty())
+    std::printf("states (%zu)\n  %-28s %s\n", json["states"].size(),
+                json["states"][0]["name"].get<std::string>().c_str(),
+                json["states"][0]["type"].get<std::string>().c_str());
+  Weights weights(*plan.value());
+  std::puts("weights");
+  for (auto &[encoding, tally] : weights.byEncoding)
+    line(encoding.c_str(), tally);
+  line("= without vocabulary tables", weights.layers);
+  line("= vocabulary tables", weights.vocabulary);
+  line("= in total", weights.total);
+  list("programs (steps)", json["programs"], "target", "steps");
+  list("code (bytes)", json["code"], "level", "bytes");
+  list("placement here", json["placement"], "target", "here");
+  return 0;
+}
+
+int verify(const PlanOptions &options) {
+  auto plan = PlanFile::open(options.plan);
+  if (!plan.ok())
+    return fail(options.plan, plan.status());
+  if (options.json)
+    std::printf("{\"ok\": true, \"bytes\": %zu}\n", plan.value()->fileSize());
+  else
+    std::printf("%s: good, %zu bytes\n", options.plan.c_str(), plan.value()->fileSize());
+  return 0;
+}
+
+} // namespace otf::exec
