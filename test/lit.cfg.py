@@ -3,6 +3,7 @@
 # lit configuration: test files are those with a RUN line in a language of ours. Tools are named in full, so a test never
 # runs another build's.
 import os
+import sys
 
 import lit.formats
 
@@ -15,7 +16,6 @@ config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.otf_binary_dir, "test")
 
-# Longest names first: `otf-opt` is part of no other name, but "not" is.
 for tool in ("otf-compile", "otf-exec", "otf-opt"):
     config.substitutions.append((r"\b%s\b" % tool, os.path.join(config.otf_binary_dir, "bin", tool)))
     if os.path.exists(os.path.join(config.otf_binary_dir, "bin", tool)):
@@ -23,6 +23,13 @@ for tool in ("otf-compile", "otf-exec", "otf-opt"):
 for tool in ("FileCheck", "split-file"):
     config.substitutions.append((r"\b%s\b" % tool, os.path.join(llvm_tools, tool)))
 config.substitutions.append((r"%not\b", os.path.join(llvm_tools, "not")))
+
+config.substitutions.append((r"%python\b", sys.executable))
+
+# otf-opt reads weights and ONNX files only where the libraries for it were built.
+for feature, library in (("weights", "lib/Compile"), ("raise", "passes/Raise")):
+    if os.path.isdir(os.path.join(config.otf_binary_dir, library)):
+        config.available_features.add(feature)
 
 # Instruction sets of this machine that tests may ask for, and a GPU.
 for feature in config.otf_cpu_features:

@@ -136,11 +136,11 @@ LogicalResult LinearOp::verify() {
   Block &block = getEpilogue().front();
   bool arguments = block.getNumArguments() == size_t(result.getRank()) + 1 &&
                    block.getArgument(0).getType().isF32();
-  for (BlockArgument index : block.getArguments().drop_front(block.empty() ? 0 : 1))
-    arguments &= index.getType().isIndex();
+  for (unsigned index = 1; arguments && index != block.getNumArguments(); ++index)
+    arguments = block.getArgument(index).getType().isIndex();
   if (!arguments) // rule 4
     return emitOpError() << "the epilogue takes f32 and " << result.getRank() << " indices";
-  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
   if (!yield || yield.getValue().getType() != result.getElementType())
     return emitOpError() << "the epilogue must yield " << result.getElementType();
   return success();
@@ -163,7 +163,10 @@ LogicalResult NormOp::verify() {
   if (getInput().getType() != getResult().getType())
     return emitOpError() << "input and result must be alike, got " << getInput().getType() << " and "
                          << getResult().getType();
-  int64_t width = cast<RankedTensorType>(getInput().getType()).getShape().back();
+  auto input = cast<RankedTensorType>(getInput().getType());
+  if (input.getRank() == 0)
+    return emitOpError() << "input must have a row, got " << input;
+  int64_t width = input.getShape().back();
   if (failed(verifyVector(*this, getScale(), width, "scale")))
     return failure();
   return verifyVector(*this, getBias(), width, "bias");

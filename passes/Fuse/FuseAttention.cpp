@@ -9,6 +9,8 @@
 #include "passes/Passes.h"
 #include "passes/Fuse/Bodies.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace otf {

@@ -14,16 +14,23 @@ using namespace otf::raise;
 namespace {
 
 /// y = x Wᵀ for a constant W, which the file holds as K x N if `transposed`.
-Known linear(Raiser &raiser, onnx::NodeOp node, Known &input, Known &weight, bool transposed) {
+Known linear(Raiser &raiser, onnx::NodeOp node, Known &input, Known &weight, bool transposed, Value bias = {}) {
   Value matrix = raiser.matrix(weight, transposed);
-  Known result;
-  result.elementType = input.elementType;
-  result.sizes = input.sizes;
-  result.sizes.back() = cast<MatrixType>(matrix.getType()).getRows();
-  result.tensor = LinearOp::create(raiser.builder, node.getLoc(),
-                                   tensorType(raiser.builder.getF32Type(), result.sizes),
-                                   raiser.tensor(input), matrix, /*bias=*/Value());
-  return result;
+  Value x = raiser.tensor(input);
+  // Leading dimensions that an exporter flattened for a Gemm need not be: a reshape behind the linear
+  // meets the one that undoes it.
+  if (auto reshape = x.getDefiningOp<ReshapeOp>();
+      reshape && sizesOf(cast<RankedTensorType>(reshape.getSource().getType())).back() == input.sizes.back())
+    x = reshape.getSource();
+  Known product;
+  product.elementType = input.elementType;
+  product.sizes = sizesOf(cast<RankedTensorType>(x.getType()));
+  product.sizes.back() = cast<MatrixType>(matrix.getType()).getRows();
+  product.tensor = LinearOp::create(raiser.builder, node.getLoc(),
+                                    tensorType(raiser.builder.getF32Type(), product.sizes), x, matrix, bias);
+  SmallVector<Size> sizes(input.sizes);
+  sizes.back() = product.sizes.back();
+  return raiser.reshaped(product, sizes);
 }
 
 /// The matrix behind a MatMul's right operand: a constant, or a transpose of one (a tied head).
@@ -104,8 +111,19 @@ LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
   Size rows = a.sizes[transA ? 1 : 0], depth = a.sizes[transA ? 0 : 1];
   if (depth != b.sizes[transB ? 1 : 0])
     return raiser.fail(node, "cannot contract " + depth.str() + " with " + b.sizes[transB ? 1 : 0].str());
+  bool hasC = raiser.hasInput(node, 2) && beta != 0;
+  bool byMatrix = raiser.isMatrix(b) && !transA && isa<Float32Type>(raiser.internalType(a.elementType));
+  // A plain bias belongs to the linear.
+  if (byMatrix && hasC && alpha == 1 && beta == 1) {
+    Known &c = raiser.input(node, 2);
+    if (c.rank() == 1 && c.sizes[0] == b.sizes[transB ? 0 : 1]) {
+      Value bias = raiser.tensor(c);
+      raiser.set(node, linear(raiser, node, a, b, /*transposed=*/!transB, bias));
+      return success();
+    }
+  }
   Known product;
-  if (raiser.isMatrix(b) && !transA && isa<Float32Type>(raiser.internalType(a.elementType)))
+  if (byMatrix)
     product = linear(raiser, node, a, b, /*transposed=*/!transB);
   else
     product = contraction(raiser, node, a.elementType, {rows, b.sizes[transB ? 0 : 1]}, depth,
@@ -114,20 +132,9 @@ LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
                             Value y = transB ? raiser.element(inner, b, {at[1], k}) : raiser.element(inner, b, {k, at[1]});
                             return std::pair(x, y);
                           });
-  bool hasC = raiser.hasInput(node, 2) && beta != 0;
   if (!hasC && alpha == 1) {
     raiser.set(node, std::move(product));
     return success();
-  }
-  // A plain bias belongs to the linear.
-  if (auto op = product.tensor.getDefiningOp<LinearOp>(); op && hasC && alpha == 1 && beta == 1) {
-    Known &c = raiser.input(node, 2);
-    if (c.rank() == 1 && c.sizes[0] == product.sizes[1]) {
-      Value bias = raiser.tensor(c);
-      product.tensor = LinearOp::create(raiser.builder, node.getLoc(), op.getType(), op.getInput(), op.getWeight(), bias);
-      raiser.set(node, std::move(product));
-      return success();
-    }
   }
   if (hasC && !raiser.broadcast(raiser.input(node, 2).sizes, product.sizes))
     return raiser.fail(node, "C does not broadcast to the product");

@@ -247,6 +247,8 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> sizes) {
   if (contents)
     return result;
   Value source = tensor(what);
+  if (auto inner = source.getDefiningOp<ReshapeOp>())
+    source = inner.getSource();
   RankedTensorType type = tensorType(internalType(what.elementType), sizes);
   result.tensor = source.getType() == type
                       ? source
@@ -542,6 +544,11 @@ LogicalResult Raiser::run() {
   target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
   builder.setInsertionPointToStart(target.addEntryBlock());
   currentLocation = source_.getLoc();
+  // A weight takes the name of the initializer that it replaces.
+  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
+    initializers[initializer.getSymName()] = initializer;
+    symbols.remove(initializer);
+  }
   findCaches();
   if (failed(raiseArguments()))
     return failure();
@@ -549,7 +556,7 @@ LogicalResult Raiser::run() {
   for (Operation &op : source_.getBody().front().without_terminator()) {
     currentLocation = op.getLoc();
     if (auto get = dyn_cast<onnx::GetOp>(op)) {
-      auto initializer = module.lookupSymbol<onnx::InitializerOp>(get.getInitializer());
+      onnx::InitializerOp initializer = initializers.lookup(get.getInitializer());
       if (failed(setConstant(get.getResult(), initializer.getValue(), get.getInitializer())))
         return failure();
     } else if (auto node = dyn_cast<onnx::NodeOp>(op)) {

@@ -160,6 +160,7 @@ private:
   Registry registry;
   std::unordered_map<const void *, Known> values; // references into it stay valid
   mlir::SymbolTable symbols;
+  llvm::StringMap<onnx::InitializerOp> initializers;
   llvm::DenseMap<mlir::Attribute, llvm::SmallVector<WeightOp>> weights; // by blob
 
   /// Caches by argument of the model, and the result that holds each after the step.

@@ -8,6 +8,8 @@
 //  - \h is a hexadecimal digit in Ruby, a blank in PCRE2: refused.
 #include "runtime/Text/RegexDialect.h"
 
+#include <algorithm>
+
 namespace otf::text {
 namespace {
 

@@ -195,6 +195,14 @@ func.func @norm_kind(%x: tensor<4x32xf32>) {
 
 // -----
 
+func.func @norm_of_a_scalar(%x: tensor<f32>) {
+  // expected-error@+1 {{input must have a row, got 'tensor<f32>'}}
+  %0 = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
 func.func @norm_scale(%x: tensor<4x32xf32>, %g: tensor<4xf32>) {
   // expected-error@+1 {{scale must have 32 elements, got 'tensor<4xf32>'}}
   %0 = otf.norm rms %x scale %g {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>, tensor<4xf32>) -> tensor<4x32xf32>

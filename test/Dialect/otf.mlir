@@ -11,7 +11,7 @@ otf.weight @gain : tensor<32xf32> = #otf.blob<file = 1, offset = 0, length = 64,
 // CHECK: otf.weight @table : tensor<100x32xf32> = <{{.*}}type = bf16> {encoding = #otf.encoding<f16>, vocabulary}
 otf.weight @table : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 6400, type = bf16>
     {encoding = #otf.encoding<f16>, vocabulary}
-// CHECK: otf.cache @key : <2x16xf32> {input = "past.key", output = "present.key"}
+// CHECK: otf.cache @key : !otf.state<2x16xf32> {input = "past.key", output = "present.key"}
 otf.cache @key : !otf.state<2x16xf32> {input = "past.key", output = "present.key"}
 
 // CHECK-LABEL: func.func @values

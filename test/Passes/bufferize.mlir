@@ -44,10 +44,10 @@ func.func @main(%x: tensor<1x2x1x16xf32> {otf.name = "x"}) -> (tensor<1x2x1x16xf
   // CHECK-DAG: %[[K:.*]] = plan.state @key
   // CHECK-DAG: %[[G:.*]] = plan.weight @g
   // CHECK-DAG: %[[Y:.*]] = plan.output "y"
+  %past = otf.state @key : !otf.state<2x16xf32>
   %g0 = otf.use @g : tensor<16xf32>
   // CHECK: plan.launch @norm_0(%{{.*}}, %[[G]])
   %n = plan.call @norm_0(%x, %g0) sizes [] : (tensor<1x2x1x16xf32>, tensor<16xf32>) -> tensor<1x2x1x16xf32>
-  %past = otf.state @key : !otf.state<2x16xf32>
   // CHECK-NOT: plan.state
   // CHECK-NOT: plan.weight
   // CHECK: plan.launch @append_0(%[[K]], %{{.*}}) outs() sizes ["past", "capacity", "1"] :
