@@ -13,8 +13,10 @@ namespace otf {
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 
-/// otf-choose-outliers that reads weights through what `open` gives; the other constructor makes one that refuses.
-std::unique_ptr<mlir::Pass> createChooseOutliers(ChooseOutliersOptions options, WeightReaderFactory open);
+/// otf-choose-outliers that reads weights through what `open` gives; the other constructor makes
+/// one that refuses.
+std::unique_ptr<mlir::Pass> createChooseOutliers(ChooseOutliersOptions options,
+                                                 WeightReaderFactory open);
 
 /// Registers all passes and pipelines by name. `open` serves otf-choose-outliers.
 void registerOtfPasses(WeightReaderFactory open = {});

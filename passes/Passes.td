@@ -75,8 +75,9 @@ def FoldNorms : OtfPass<"otf-fold-norms"> {
   let summary = "moves a norm's gain into the weights that read it";
   let description = [{
     W (g · x) = (W · diag(g)) x. The fold is recorded as `scale` and applied while the plan is written. It happens when the
-    norm has no bias, every user of the norm is a linear, and every weight among them is read by such linears only and has
-    no scale yet.
+    norm has no bias, every user of the norm is a linear, and every weight among them is read by such linears only, stays
+    f32, and has no scale yet. Coded weights keep the gain apart: it damps the channels that would set the scales of int8
+    activations (measured; see the file).
 
     ```mlir
     %g = otf.use @g : tensor<32xf32>

@@ -16,7 +16,8 @@ namespace otf {
 #include "passes/Passes.h.inc"
 } // namespace otf
 
-void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options, WeightReaderFactory open) {
+void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options,
+                              WeightReaderFactory open) {
   // Bits first: outliers are for coded weights only.
   ChooseBitsOptions bits;
   bits.linear = options.linear;
@@ -70,9 +71,14 @@ void otf::registerOtfPasses(WeightReaderFactory open) {
 
   PassPipelineRegistration<DecideOptions>(
       "otf-annotate", "imported to annotated: decisions become attributes",
-      [open](OpPassManager &manager, const DecideOptions &options) { buildDecidePipeline(manager, options, open); });
-  PassPipelineRegistration<>("otf-quantize", "annotated to quantized: matrices and norms follow the decisions",
+      [open](OpPassManager &manager, const DecideOptions &options) {
+        buildDecidePipeline(manager, options, open);
+      });
+  PassPipelineRegistration<>("otf-quantize",
+                             "annotated to quantized: matrices and norms follow the decisions",
                              buildRewritePipeline);
-  PassPipelineRegistration<>("otf-fuse", "quantized to fused: one kernel's work becomes one operator", buildFusePipeline);
-  PassPipelineRegistration<>("otf-plan", "fused to planned: kernels, buffers, launches", buildLowerPipeline);
+  PassPipelineRegistration<>(
+      "otf-fuse", "quantized to fused: one kernel's work becomes one operator", buildFusePipeline);
+  PassPipelineRegistration<>("otf-plan", "fused to planned: kernels, buffers, launches",
+                             buildLowerPipeline);
 }

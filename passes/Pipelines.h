@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pipelines between stages, as plain functions. otf-compile runs them one after another; otf-opt knows them as otf-annotate,
-// otf-quantize, otf-fuse and otf-plan.
+// The pipelines between stages, as plain functions. otf-compile runs them one after another;
+// otf-opt knows them as otf-annotate, otf-quantize, otf-fuse and otf-plan.
 #ifndef OTF_PASSES_PIPELINES_H
 #define OTF_PASSES_PIPELINES_H
 
@@ -13,17 +13,25 @@
 namespace otf {
 
 struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
-  Option<std::string> linear{*this, "linear", llvm::cl::desc("encoding of weights that linears read"), llvm::cl::init("f32")};
-  Option<std::string> vocabulary{*this, "vocabulary", llvm::cl::desc("encoding of embedding tables and heads"),
+  Option<std::string> linear{*this, "linear",
+                             llvm::cl::desc("encoding of weights that linears read"),
+                             llvm::cl::init("f32")};
+  Option<std::string> vocabulary{*this, "vocabulary",
+                                 llvm::cl::desc("encoding of embedding tables and heads"),
                                  llvm::cl::init("f32")};
-  Option<int64_t> group{*this, "group", llvm::cl::desc("columns that share a scale, or 0 for a row"), llvm::cl::init(32)};
-  Option<double> outliers{*this, "outliers", llvm::cl::desc("part of the columns kept in f16, from 0 to 1"),
+  Option<int64_t> group{*this, "group",
+                        llvm::cl::desc("columns that share a scale, or 0 for a row"),
+                        llvm::cl::init(32)};
+  Option<double> outliers{*this, "outliers",
+                          llvm::cl::desc("part of the columns kept in f16, from 0 to 1"),
                           llvm::cl::init(0.0)};
-  Option<std::string> model{*this, "model", llvm::cl::desc("the model's file, whose folder holds the weights")};
+  Option<std::string> model{*this, "model",
+                            llvm::cl::desc("the model's file, whose folder holds the weights")};
 };
 
 /// imported to annotated.
-void buildDecidePipeline(mlir::OpPassManager &manager, const DecideOptions &options, WeightReaderFactory open = {});
+void buildDecidePipeline(mlir::OpPassManager &manager, const DecideOptions &options,
+                         WeightReaderFactory open = {});
 /// annotated to quantized.
 void buildRewritePipeline(mlir::OpPassManager &manager);
 /// quantized to fused.

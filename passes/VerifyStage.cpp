@@ -2,8 +2,9 @@
 //
 // The contracts between stages.
 //
-// Problem: "is this ready for the next stage?" should be a question with an answer, also for IR that a person wrote.
-// Approach: one function a stage, each of which includes the one before as far as it still holds; a breach is one sentence at its operator.
+// Problem: "is this ready for the next stage?" should be a question with an answer, also for IR
+// that a person wrote. Approach: one function a stage, each of which includes the one before as far
+// as it still holds; a breach is one sentence at its operator.
 
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
@@ -93,7 +94,8 @@ void checkFunction(Checker &checker, func::FuncOp function) {
     if (!function.getResultAttrOfType<StringAttr>(number, "otf.name"))
       checker.at(function) << "result #" << number << " has no otf.name";
   for (Operation &op : function.front()) {
-    if (!isa_and_nonnull<OTFDialect>(op.getDialect()) && !isa<tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(op))
+    if (!isa_and_nonnull<OTFDialect>(op.getDialect()) &&
+        !isa<tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(op))
       checker.at(&op) << "is no operator of otf, tensor.generate or constant";
     for (Value value : op.getResults())
       if (std::string breach = typeBreach(value); !breach.empty())
@@ -132,16 +134,17 @@ void quantized(Checker &checker) {
   annotated(checker);
   checker.matrices([&](UseOp use, MatrixType matrix, WeightOp weight) {
     int64_t outliers = weight.getOutliers() ? weight.getOutliers()->getColumns().size() : 0;
-    if (weight.getEncoding() && (matrix.getEncoding() != *weight.getEncoding() || matrix.getOutliers() != outliers))
-      checker.at(use) << "does not follow its weight, which has " << *weight.getEncoding() << " and " << outliers
-                      << " outliers, got " << matrix;
+    if (weight.getEncoding() &&
+        (matrix.getEncoding() != *weight.getEncoding() || matrix.getOutliers() != outliers))
+      checker.at(use) << "does not follow its weight, which has " << *weight.getEncoding()
+                      << " and " << outliers << " outliers, got " << matrix;
   });
   checker.module->walk([&](LinearOp linear) {
     bool plain = isPlain(linear.getWeight().getType().getEncoding());
     Type element = getElementTypeOrSelf(linear.getInput().getType());
     if (plain ? !element.isF32() : !element.isInteger(8))
-      checker.at(linear) << "must read " << (plain ? "f32" : "records, i8,") << " for " << linear.getWeight().getType()
-                         << ", got " << linear.getInput().getType();
+      checker.at(linear) << "must read " << (plain ? "f32" : "records, i8,") << " for "
+                         << linear.getWeight().getType() << ", got " << linear.getInput().getType();
   });
 }
 
@@ -191,8 +194,8 @@ void checkLaunch(Checker &checker, plan::LaunchOp launch) {
   bool hasStates = llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<StateType>);
   size_t expected = namedSizes(kernel) + (hasStates ? 3 : 0);
   if (launch.getSizes().size() != expected)
-    checker.at(launch) << "gives " << launch.getSizes().size() << " sizes, and @" << kernel.getSymName() << " names "
-                       << expected;
+    checker.at(launch) << "gives " << launch.getSizes().size() << " sizes, and @"
+                       << kernel.getSymName() << " names " << expected;
 }
 
 void planned(Checker &checker) {
@@ -230,11 +233,15 @@ struct VerifyStagePass : otf::impl::VerifyStageBase<VerifyStagePass> {
     markAllAnalysesPreserved();
     ModuleOp module = getOperation();
     if (!(imported || annotated || quantized || fused || planned)) {
-      module.emitError() << getArgument() << ": names no stage; write imported, annotated, quantized, fused or planned";
+      module.emitError()
+          << getArgument()
+          << ": names no stage; write imported, annotated, quantized, fused or planned";
       return signalPassFailure();
     }
-    bool valid = (!imported || succeeded(verifyImported(module))) && (!annotated || succeeded(verifyAnnotated(module))) &&
-                 (!quantized || succeeded(verifyQuantized(module))) && (!fused || succeeded(verifyFused(module))) &&
+    bool valid = (!imported || succeeded(verifyImported(module))) &&
+                 (!annotated || succeeded(verifyAnnotated(module))) &&
+                 (!quantized || succeeded(verifyQuantized(module))) &&
+                 (!fused || succeeded(verifyFused(module))) &&
                  (!planned || succeeded(verifyPlanned(module)));
     if (!valid)
       signalPassFailure();

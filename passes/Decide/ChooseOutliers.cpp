@@ -3,8 +3,8 @@
 // Columns of large weights stay in f16.
 //
 // Problem: a few columns carry much of a weight's energy, and coarse codes lose it.
-// Approach: rank columns by their L2 norm. Rows stream through one block, so memory does not grow with the weight; sums are f64 in
-// row order, so the choice does not depend on the block.
+// Approach: rank columns by their L2 norm. Rows stream through one block, so memory does not grow
+// with the weight; sums are f64 in row order, so the choice does not depend on the block.
 
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
@@ -35,7 +35,9 @@ bool isCandidate(WeightOp weight) {
 SmallVector<int64_t> best(ArrayRef<double> scores, int64_t count) {
   SmallVector<int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
-  llvm::sort(order, [&](int64_t a, int64_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+  llvm::sort(order, [&](int64_t a, int64_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  });
   order.truncate(count);
   llvm::sort(order);
   return order;
@@ -74,7 +76,8 @@ struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
       module.emitError() << getArgument() << ": fraction must be from 0 to 1, got " << fraction;
       return signalPassFailure();
     }
-    SmallVector<WeightOp> candidates(llvm::make_filter_range(module.getOps<WeightOp>(), isCandidate));
+    SmallVector<WeightOp> candidates(
+        llvm::make_filter_range(module.getOps<WeightOp>(), isCandidate));
     if (candidates.empty())
       return;
     if (!open) {
@@ -106,6 +109,7 @@ struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
 
 } // namespace
 
-std::unique_ptr<Pass> otf::createChooseOutliers(ChooseOutliersOptions options, WeightReaderFactory open) {
+std::unique_ptr<Pass> otf::createChooseOutliers(ChooseOutliersOptions options,
+                                                WeightReaderFactory open) {
   return std::make_unique<ChooseOutliersPass>(std::move(options), std::move(open));
 }

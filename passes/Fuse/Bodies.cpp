@@ -48,14 +48,16 @@ otf::BodyCost otf::costOf(tensor::GenerateOp generate) {
     ++cost.operations;
     cost.loops |= isa<LoopLikeOpInterface>(op);
     // Of math, only what is one instruction on every target is cheap.
-    cost.transcendental |= isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-                           !isa<math::AbsFOp, math::AbsIOp, math::FmaOp, math::SqrtOp, math::FloorOp, math::CeilOp,
-                                math::RoundEvenOp, math::TruncOp, math::CopySignOp>(op);
+    cost.transcendental |=
+        isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
+        !isa<math::AbsFOp, math::AbsIOp, math::FmaOp, math::SqrtOp, math::FloorOp, math::CeilOp,
+             math::RoundEvenOp, math::TruncOp, math::CopySignOp>(op);
     bool onFloats = llvm::any_of(op->getResultTypes(), llvm::IsaPred<FloatType>) ||
                     llvm::any_of(op->getOperandTypes(), llvm::IsaPred<FloatType>);
     if (onFloats && !isa<tensor::ExtractOp, arith::SelectOp>(op) && op->getNumRegions() == 0)
       cost.movesOnly = false;
-    cost.movesOnly &= !isa<LoopLikeOpInterface>(op) && !isa_and_nonnull<math::MathDialect>(op->getDialect());
+    cost.movesOnly &=
+        !isa<LoopLikeOpInterface>(op) && !isa_and_nonnull<math::MathDialect>(op->getDialect());
   });
   return cost;
 }

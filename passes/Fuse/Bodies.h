@@ -11,8 +11,8 @@ namespace otf {
 /// Whether `indices` are the arguments of `body` in order, from the argument number `first` on.
 bool isOwnIndex(mlir::ValueRange indices, mlir::Block &body, unsigned first = 0);
 
-/// The permutation p and the source when a body is `source[index p(0), index p(1), …]` and nothing else: result[i_0, i_1, …] =
-/// source[i_p(0), i_p(1), …].
+/// The permutation p and the source when a body is `source[index p(0), index p(1), …]` and nothing
+/// else: result[i_0, i_1, …] = source[i_p(0), i_p(1), …].
 struct Permutation {
   mlir::Value source;
   llvm::SmallVector<unsigned> axes;
@@ -21,8 +21,8 @@ std::optional<Permutation> asPermutation(mlir::tensor::GenerateOp generate);
 
 /// What substituting a body costs.
 struct BodyCost {
-  unsigned operations = 0;   // all but the yield
-  bool movesOnly = true;     // reads, index arithmetic and selections; no arithmetic on floats
+  unsigned operations = 0; // all but the yield
+  bool movesOnly = true;   // reads, index arithmetic and selections; no arithmetic on floats
   bool transcendental = false;
   bool loops = false;
 };

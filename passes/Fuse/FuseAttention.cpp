@@ -2,12 +2,13 @@
 //
 // Transpositions around attention vanish.
 //
-// Problem: a projection gives positions first, attention is written heads first, and a transposition between is a launch and a copy.
-// Approach: three local rules push a transposition of an operand behind the operator, in program order, so chains of any length
-// (rope, then append) need one walk; what arrives at its inverse cancels.
+// Problem: a projection gives positions first, attention is written heads first, and a
+// transposition between is a launch and a copy. Approach: three local rules push a transposition of
+// an operand behind the operator, in program order, so chains of any length (rope, then append)
+// need one walk; what arrives at its inverse cancels.
 
-#include "passes/Passes.h"
 #include "passes/Fuse/Bodies.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -36,14 +37,17 @@ Value swap(OpBuilder &builder, Location loc, Value value, Type type) {
   for (const otf::Size &size : sizesOf(cast<RankedTensorType>(type)))
     if (!size.isConstant())
       extents.push_back(SizeOp::create(builder, loc, size));
-  return tensor::GenerateOp::create(builder, loc, type, extents, [&](OpBuilder &inner, Location loc, ValueRange i) {
-    Value element = tensor::ExtractOp::create(inner, loc, value, ValueRange{i[0], i[2], i[1], i[3]});
-    tensor::YieldOp::create(inner, loc, element);
-  });
+  return tensor::GenerateOp::create(
+      builder, loc, type, extents, [&](OpBuilder &inner, Location loc, ValueRange i) {
+        Value element =
+            tensor::ExtractOp::create(inner, loc, value, ValueRange{i[0], i[2], i[1], i[3]});
+        tensor::YieldOp::create(inner, loc, element);
+      });
 }
 
 struct FuseAttentionPass : otf::impl::FuseAttentionBase<FuseAttentionPass> {
-  /// Gives `op` the source of its transposed operand, and its readers the transposition of its result.
+  /// Gives `op` the source of its transposed operand, and its readers the transposition of its
+  /// result.
   template <typename Op> void absorb(Op op, OpOperand &operand) {
     if (op.getPositionsFirst())
       return;

@@ -2,13 +2,15 @@
 //
 // Bodies of tensor.generate are substituted into each other.
 //
-// Problem: models are written as chains of small operators, each of which would be a launch and a trip through memory.
-// Approach: every such operator is a function from an index to a scalar, so fusing is substitution of a body for a read. One walk in
-// program order fuses chains of any length, because what a reader takes in has taken in its own producers. The rules about cost
-// are in Passes.td; MLIR's canonicalizer substitutes without any and would compute a reduction once for each reader's element.
+// Problem: models are written as chains of small operators, each of which would be a launch and a
+// trip through memory. Approach: every such operator is a function from an index to a scalar, so
+// fusing is substitution of a body for a read. One walk in program order fuses chains of any
+// length, because what a reader takes in has taken in its own producers. The rules about cost are
+// in Passes.td; MLIR's canonicalizer substitutes without any and would compute a reduction once for
+// each reader's element.
 
-#include "passes/Passes.h"
 #include "passes/Fuse/Bodies.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -39,8 +41,12 @@ Value activate(OpBuilder &b, Location loc, Activation function, Value x) {
   auto number = [&](double value) -> Value {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(float(value)));
   };
-  auto mul = [&](Value left, Value right) -> Value { return arith::MulFOp::create(b, loc, left, right); };
-  auto add = [&](Value left, Value right) -> Value { return arith::AddFOp::create(b, loc, left, right); };
+  auto mul = [&](Value left, Value right) -> Value {
+    return arith::MulFOp::create(b, loc, left, right);
+  };
+  auto add = [&](Value left, Value right) -> Value {
+    return arith::AddFOp::create(b, loc, left, right);
+  };
   switch (function) {
   case Activation::relu:
     return arith::MaximumFOp::create(b, loc, x, number(0.0));
@@ -75,7 +81,8 @@ void expand(GatedActivationOp gated) {
       builder, loc, type, extents, [&](OpBuilder &inner, Location loc, ValueRange index) {
         Value gate = tensor::ExtractOp::create(inner, loc, gated.getGate(), index);
         Value up = tensor::ExtractOp::create(inner, loc, gated.getUp(), index);
-        Value value = arith::MulFOp::create(inner, loc, activate(inner, loc, gated.getFunction(), gate), up);
+        Value value =
+            arith::MulFOp::create(inner, loc, activate(inner, loc, gated.getFunction(), gate), up);
         tensor::YieldOp::create(inner, loc, value);
       });
   gated.replaceAllUsesWith(body.getResult());
@@ -119,8 +126,8 @@ bool readSource(tensor::ExtractOp extract) {
   return true;
 }
 
-/// Whether different indices of the reader's result read different elements, each once: the indices are the reader's arguments
-/// in some order, and constants where the producer has size one.
+/// Whether different indices of the reader's result read different elements, each once: the indices
+/// are the reader's arguments in some order, and constants where the producer has size one.
 bool isBijective(tensor::ExtractOp extract, tensor::GenerateOp reader) {
   Block &body = reader.getBody().front();
   if (extract->getBlock() != &body)
@@ -162,7 +169,8 @@ void mergeReads(tensor::GenerateOp generate) {
   SmallVector<tensor::ExtractOp> kept;
   generate.getBody().walk([&](tensor::ExtractOp extract) {
     for (tensor::ExtractOp earlier : kept)
-      if (earlier->getBlock() == extract->getBlock() && earlier.getTensor() == extract.getTensor() &&
+      if (earlier->getBlock() == extract->getBlock() &&
+          earlier.getTensor() == extract.getTensor() &&
           llvm::equal(earlier.getIndices(), extract.getIndices())) {
         extract.replaceAllUsesWith(earlier.getResult());
         extract.erase();
@@ -175,7 +183,8 @@ void mergeReads(tensor::GenerateOp generate) {
 struct FuseElementwisePass : otf::impl::FuseElementwiseBase<FuseElementwisePass> {
   using FuseElementwiseBase::FuseElementwiseBase;
 
-  bool isWorthwhile(tensor::ExtractOp extract, tensor::GenerateOp producer, tensor::GenerateOp reader) {
+  bool isWorthwhile(tensor::ExtractOp extract, tensor::GenerateOp producer,
+                    tensor::GenerateOp reader) {
     BodyCost cost = costOf(producer);
     if (cost.operations + costOf(reader).operations > kLargestBody)
       return false;
@@ -196,7 +205,8 @@ struct FuseElementwisePass : otf::impl::FuseElementwiseBase<FuseElementwisePass>
       while (readSource(extract))
         ;
       auto producer = extract.getTensor().getDefiningOp<tensor::GenerateOp>();
-      if (!producer || producer->getBlock() != reader->getBlock() || !isWorthwhile(extract, producer, reader))
+      if (!producer || producer->getBlock() != reader->getBlock() ||
+          !isWorthwhile(extract, producer, reader))
         continue;
       substitute(extract, producer, reader);
       if (producer.getResult().use_empty())

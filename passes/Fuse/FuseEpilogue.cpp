@@ -2,12 +2,13 @@
 //
 // What follows a contraction is computed on its sums.
 //
-// Problem: bias, activation, gate and residual each would write and read a tensor as large as the result.
-// Approach: a body that reads the result at its own index is cut off at that read and becomes the linear's region. The linear moves
-// down to the body, where everything that the body reads exists; it is pure, so it may.
+// Problem: bias, activation, gate and residual each would write and read a tensor as large as the
+// result. Approach: a body that reads the result at its own index is cut off at that read and
+// becomes the linear's region. The linear moves down to the body, where everything that the body
+// reads exists; it is pure, so it may.
 
-#include "passes/Passes.h"
 #include "passes/Fuse/Bodies.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,7 +29,8 @@ namespace {
 bool readsOnlyHere(LinearOp linear, tensor::GenerateOp generate) {
   Block &body = generate.getBody().front();
   if (linear->getBlock() != generate->getBlock() ||
-      sizesOf(cast<RankedTensorType>(linear.getType())) != sizesOf(cast<RankedTensorType>(generate.getType())))
+      sizesOf(cast<RankedTensorType>(linear.getType())) !=
+          sizesOf(cast<RankedTensorType>(generate.getType())))
     return false;
   return llvm::all_of(linear.getResult().getUsers(), [&](Operation *user) {
     auto extract = dyn_cast<tensor::ExtractOp>(user);
@@ -43,35 +45,42 @@ LinearOp findLinear(tensor::GenerateOp generate) {
   LinearOp latest;
   generate.getBody().walk([&](tensor::ExtractOp extract) {
     auto linear = extract.getTensor().getDefiningOp<LinearOp>();
-    if (linear && linear != latest && readsOnlyHere(linear, generate) && (!latest || latest->isBeforeInBlock(linear)))
+    if (linear && linear != latest && readsOnlyHere(linear, generate) &&
+        (!latest || latest->isBeforeInBlock(linear)))
       latest = linear;
   });
   return latest;
 }
 
-/// b when the body is the linear's result plus b at the last index, a vector that the linear can add itself.
+/// b when the body is the linear's result plus b at the last index, a vector that the linear can
+/// add itself.
 Value asBias(tensor::GenerateOp generate, LinearOp linear) {
   Block &body = generate.getBody().front();
   auto sum = cast<tensor::YieldOp>(body.getTerminator()).getValue().getDefiningOp<arith::AddFOp>();
-  if (!sum || linear.getBias() || !linear.getEpilogue().empty() || !sum.getType().isF32() || !llvm::hasNItems(body, 4))
+  if (!sum || linear.getBias() || !linear.getEpilogue().empty() || !sum.getType().isF32() ||
+      !llvm::hasNItems(body, 4))
     return {};
-  auto left = sum.getLhs().getDefiningOp<tensor::ExtractOp>(), right = sum.getRhs().getDefiningOp<tensor::ExtractOp>();
+  auto left = sum.getLhs().getDefiningOp<tensor::ExtractOp>(),
+       right = sum.getRhs().getDefiningOp<tensor::ExtractOp>();
   if (!left || !right)
     return {};
   if (left.getTensor() != linear.getResult())
     std::swap(left, right);
   if (left.getTensor() != linear.getResult() || right.getTensor().getParentBlock() == &body ||
-      cast<ShapedType>(right.getTensor().getType()).getRank() != 1 || right.getIndices()[0] != body.getArguments().back())
+      cast<ShapedType>(right.getTensor().getType()).getRank() != 1 ||
+      right.getIndices()[0] != body.getArguments().back())
     return {};
   auto type = cast<ShapedType>(right.getTensor().getType());
-  return type.hasStaticShape() && type.getDimSize(0) == linear.getWeight().getType().getRows() ? right.getTensor() : Value();
+  return type.hasStaticShape() && type.getDimSize(0) == linear.getWeight().getType().getRows()
+             ? right.getTensor()
+             : Value();
 }
 
 void fuse(tensor::GenerateOp generate, LinearOp linear, Value bias) {
   OpBuilder builder(generate);
   Location loc = FusedLoc::get(generate.getContext(), {linear.getLoc(), generate.getLoc()});
-  auto fused = LinearOp::create(builder, loc, generate.getType(), linear.getInput(), linear.getWeight(),
-                                bias ? bias : Value(linear.getBias()));
+  auto fused = LinearOp::create(builder, loc, generate.getType(), linear.getInput(),
+                                linear.getWeight(), bias ? bias : Value(linear.getBias()));
   fused->setDiscardableAttrs(linear->getDiscardableAttrDictionary());
   if (!bias) {
     // The epilogue so far gives the sum that the body reads.
@@ -111,17 +120,19 @@ void fuse(tensor::GenerateOp generate, LinearOp linear, Value bias) {
 void reshapeInput(ReshapeOp reshape) {
   auto linear = reshape.getSource().getDefiningOp<LinearOp>();
   auto type = cast<RankedTensorType>(reshape.getResult().getType());
-  if (!linear || !linear.getResult().hasOneUse() || !linear.getEpilogue().empty() || type.getRank() == 0 ||
-      type.getShape().back() != linear.getWeight().getType().getRows())
+  if (!linear || !linear.getResult().hasOneUse() || !linear.getEpilogue().empty() ||
+      type.getRank() == 0 || type.getShape().back() != linear.getWeight().getType().getRows())
     return;
-  // Elsewhere it would only make the record's view another, and a linear that is returned is in its output's shape already.
+  // Elsewhere it would only make the record's view another, and a linear that is returned is in its
+  // output's shape already.
   if (llvm::none_of(reshape->getUsers(), llvm::IsaPred<tensor::ExtractOp>))
     return;
   auto input = cast<RankedTensorType>(linear.getInput().getType());
   SmallVector<otf::Size> sizes = sizesOf(type);
   sizes.back() = input.getShape().back();
   OpBuilder builder(linear);
-  auto moved = ReshapeOp::create(builder, reshape.getLoc(), tensorType(input.getElementType(), sizes), linear.getInput());
+  auto moved = ReshapeOp::create(builder, reshape.getLoc(),
+                                 tensorType(input.getElementType(), sizes), linear.getInput());
   linear.getInputMutable().assign(moved);
   linear.getResult().setType(type);
   reshape.replaceAllUsesWith(linear.getResult());
@@ -133,7 +144,8 @@ struct FuseEpiloguePass : otf::impl::FuseEpilogueBase<FuseEpiloguePass> {
     getOperation().walk([](ReshapeOp reshape) { reshapeInput(reshape); });
     SmallVector<tensor::GenerateOp> bodies;
     getOperation().walk([&](tensor::GenerateOp generate) {
-      if (!generate->getParentOfType<tensor::GenerateOp>() && !generate->getParentOfType<LinearOp>())
+      if (!generate->getParentOfType<tensor::GenerateOp>() &&
+          !generate->getParentOfType<LinearOp>())
         bodies.push_back(generate);
     });
     for (tensor::GenerateOp generate : bodies) {

@@ -3,8 +3,8 @@
 // Norms are computed by the prologues that read them.
 //
 // Problem: a norm alone writes a row of floats that the prologue reads again at once.
-// Approach: the prologue normalises the row while it has it. Only when nothing else needs the normalised row: recomputing it is cheap,
-// but the launch and the memory would stay.
+// Approach: the prologue normalises the row while it has it. Only when nothing else needs the
+// normalised row: recomputing it is cheap, but the launch and the memory would stay.
 
 #include "passes/Passes.h"
 
@@ -22,10 +22,12 @@ namespace {
 struct FuseProloguePass : otf::impl::FusePrologueBase<FuseProloguePass> {
   void runOnOperation() override {
     getOperation().walk([&](NormOp norm) {
-      bool fits = !norm.getResult().use_empty() && llvm::all_of(norm.getResult().getUses(), [&](OpOperand &use) {
-        auto prologue = dyn_cast<PrologueOp>(use.getOwner());
-        return prologue && prologue.getKind() == NormKind::none && prologue.getInput() == use.get();
-      });
+      bool fits = !norm.getResult().use_empty() &&
+                  llvm::all_of(norm.getResult().getUses(), [&](OpOperand &use) {
+                    auto prologue = dyn_cast<PrologueOp>(use.getOwner());
+                    return prologue && prologue.getKind() == NormKind::none &&
+                           prologue.getInput() == use.get();
+                  });
       if (!fits)
         return;
       for (Operation *user : llvm::make_early_inc_range(norm.getResult().getUsers())) {

@@ -3,8 +3,9 @@
 // Calls on values become launches on buffers.
 //
 // Problem: a plan names memory: what the caller gives, weights, caches, scratch.
-// Approach: calls are pure but for caches, each value is written once, and otf-outline has seen to it that each result has a
-// kernel that writes it; so every value gets its buffer when it is met and no copy is ever needed.
+// Approach: calls are pure but for caches, each value is written once, and otf-outline has seen to
+// it that each result has a kernel that writes it; so every value gets its buffer when it is met
+// and no copy is ever needed.
 
 #include "passes/Passes.h"
 
@@ -33,7 +34,9 @@ public:
 private:
   LogicalResult outputs(OpBuilder &builder);
   LogicalResult launch(plan::CallOp call);
-  plan::BufferType buffer(Type content) { return plan::BufferType::get(content.getContext(), content); }
+  plan::BufferType buffer(Type content) {
+    return plan::BufferType::get(content.getContext(), content);
+  }
 
   func::FuncOp function;
   SymbolTable &symbols;
@@ -54,7 +57,8 @@ LogicalResult Bufferizer::outputs(OpBuilder &builder) {
     if (!source.getDefiningOp<plan::CallOp>() || buffers.contains(source))
       return function.emitError() << "no kernel writes result #" << number
                                   << " alone; run otf-outline first";
-    Value output = plan::OutputOp::create(builder, source.getLoc(), buffer(result.get().getType()), name);
+    Value output =
+        plan::OutputOp::create(builder, source.getLoc(), buffer(result.get().getType()), name);
     if (source.getType() != result.get().getType())
       output = plan::ViewOp::create(builder, source.getLoc(), buffer(source.getType()), output);
     buffers[source] = output;
@@ -73,40 +77,44 @@ LogicalResult Bufferizer::launch(plan::CallOp call) {
   }
   auto kernelResults = kernel.getBody().front().getTerminator()->getOperands();
   if (kernelResults.size() != call.getNumResults())
-    return kernel.emitOpError() << "returns " << kernelResults.size() << " values, and a call expects "
-                                << call.getNumResults();
+    return kernel.emitOpError() << "returns " << kernelResults.size()
+                                << " values, and a call expects " << call.getNumResults();
   for (auto [result, inKernel] : llvm::zip_equal(call.getResults(), kernelResults)) {
     if (isa<StateType>(result.getType())) {
       // An append writes the cache that it reads.
       auto append = inKernel.getDefiningOp<AppendOp>();
       auto past = append ? dyn_cast<BlockArgument>(append.getPast()) : BlockArgument();
       if (!past || past.getOwner() != &kernel.getBody().front())
-        return kernel.emitOpError() << "returns a state that is not the append to one of its arguments";
+        return kernel.emitOpError()
+               << "returns a state that is not the append to one of its arguments";
       buffers[result] = inputs[past.getArgNumber()];
       continue;
     }
     Value &memory = buffers[result];
     if (!memory) {
-      memory = plan::AllocOp::create(builder, call.getLoc(), buffer(result.getType()), IntegerAttr());
+      memory =
+          plan::AllocOp::create(builder, call.getLoc(), buffer(result.getType()), IntegerAttr());
       ++allocs;
     }
     outs.push_back(memory);
   }
-  plan::LaunchOp::create(builder, call.getLoc(), call.getKernelAttr(), inputs, outs, call.getSizesAttr(),
-                         StringAttr(), IntegerAttr());
+  plan::LaunchOp::create(builder, call.getLoc(), call.getKernelAttr(), inputs, outs,
+                         call.getSizesAttr(), StringAttr(), IntegerAttr());
   return success();
 }
 
 LogicalResult Bufferizer::run() {
   if (!llvm::hasSingleElement(function.getBody()))
-    return function.emitError() << "must have one block, got " << function.getBody().getBlocks().size();
+    return function.emitError() << "must have one block, got "
+                                << function.getBody().getBlocks().size();
   Block &block = function.front();
   OpBuilder builder = OpBuilder::atBlockBegin(&block);
   for (BlockArgument argument : block.getArguments()) {
     auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "otf.name");
     if (!name)
       return function.emitError() << "argument #" << argument.getArgNumber() << " has no otf.name";
-    buffers[argument] = plan::InputOp::create(builder, argument.getLoc(), buffer(argument.getType()), name);
+    buffers[argument] =
+        plan::InputOp::create(builder, argument.getLoc(), buffer(argument.getType()), name);
   }
   if (failed(outputs(builder)))
     return failure();
@@ -117,12 +125,14 @@ LogicalResult Bufferizer::run() {
     if (auto use = dyn_cast<UseOp>(op)) {
       Value &memory = named[{use.getWeightAttr(), use.getType()}];
       if (!memory)
-        memory = plan::WeightOp::create(builder, op.getLoc(), buffer(use.getType()), use.getWeightAttr());
+        memory = plan::WeightOp::create(builder, op.getLoc(), buffer(use.getType()),
+                                        use.getWeightAttr());
       buffers[use] = memory;
     } else if (auto state = dyn_cast<StateOp>(op)) {
       Value &memory = named[{state.getCacheAttr(), state.getType()}];
       if (!memory)
-        memory = plan::StateOp::create(builder, op.getLoc(), buffer(state.getType()), state.getCacheAttr());
+        memory = plan::StateOp::create(builder, op.getLoc(), buffer(state.getType()),
+                                       state.getCacheAttr());
       buffers[state] = memory;
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       if (!buffers.contains(reshape.getSource()))
@@ -132,7 +142,8 @@ LogicalResult Bufferizer::run() {
     } else if (auto call = dyn_cast<plan::CallOp>(op)) {
       if (failed(launch(call)))
         return failure();
-    } else if (op.getName().getDialectNamespace() == "plan" || op.hasTrait<OpTrait::IsTerminator>()) {
+    } else if (op.getName().getDialectNamespace() == "plan" ||
+               op.hasTrait<OpTrait::IsTerminator>()) {
       continue;
     } else {
       return op.emitOpError() << "is no call and has no memory; run otf-outline first";

@@ -2,10 +2,10 @@
 //
 // Operators become kernels and calls.
 //
-// Problem: thirty layers hold the same operators on other weights and sizes with other names, and code should be generated
-// for each distinct one once.
-// Approach: a kernel takes every tensor as an argument and renames the sizes in its types, so that two operators need the same
-// kernel exactly when their kernels print alike.
+// Problem: thirty layers hold the same operators on other weights and sizes with other names, and
+// code should be generated for each distinct one once. Approach: a kernel takes every tensor as an
+// argument and renames the sizes in its types, so that two operators need the same kernel exactly
+// when their kernels print alike.
 
 #include "passes/Passes.h"
 
@@ -63,7 +63,8 @@ private:
   std::vector<std::string> sizes;
 };
 
-/// What the kernel recomputes instead of taking it as an argument: constants, sizes, and scalars that come of them.
+/// What the kernel recomputes instead of taking it as an argument: constants, sizes, and scalars
+/// that come of them.
 bool isCopied(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -179,7 +180,8 @@ LogicalResult Outliner::outline(Operation *op) {
   for (const std::string &size : names.list())
     sizes.push_back(builder.getStringAttr(size));
   if (hasStates) {
-    // The caches' own sizes, then the batch, which is the first dimension of the query or of what is appended.
+    // The caches' own sizes, then the batch, which is the first dimension of the query or of what
+    // is appended.
     auto tensor = llvm::find_if(inputs, [](Value v) {
       auto type = dyn_cast<RankedTensorType>(v.getType());
       return type && type.getRank() == 4;
@@ -264,7 +266,8 @@ void foldConstantReshapes(func::FuncOp function) {
 
 LogicalResult Outliner::function(func::FuncOp function) {
   if (!llvm::hasSingleElement(function.getBody()))
-    return function.emitError() << "must have one block, got " << function.getBody().getBlocks().size();
+    return function.emitError() << "must have one block, got "
+                                << function.getBody().getBlocks().size();
   Block &block = function.front();
   if (!isa<func::ReturnOp>(block.getTerminator()))
     return block.getTerminator()->emitOpError() << "ends a function; func.return was expected";
@@ -284,7 +287,8 @@ LogicalResult Outliner::function(func::FuncOp function) {
   for (Operation &op : block)
     if (!isa<UseOp, StateOp, ReshapeOp, plan::CallOp, func::ReturnOp>(op))
       return op.emitOpError() << "has no kernel"
-                              << (isa<GatedActivationOp>(op) ? "; run otf-fuse-elementwise first" : "");
+                              << (isa<GatedActivationOp>(op) ? "; run otf-fuse-elementwise first"
+                                                             : "");
   return success();
 }
 
@@ -293,7 +297,8 @@ struct OutlinePass : otf::impl::OutlineBase<OutlinePass> {
     Outliner outliner(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>())
       // What is bufferized already has no calls and is left alone.
-      if (!function.isExternal() && (function.getNumArguments() != 0 || function.getNumResults() != 0) &&
+      if (!function.isExternal() &&
+          (function.getNumArguments() != 0 || function.getNumResults() != 0) &&
           failed(outliner.function(function)))
         return signalPassFailure();
     numCalls += outliner.calls;

@@ -2,9 +2,10 @@
 //
 // Slots of the arena, work items and grains.
 //
-// Problem: intermediate tensors of thirty layers do not all need memory at once, and their sizes are polynomials.
-// Approach: first fit over lives in launch order. Sharing never costs memory, since a slot's size is the largest of its buffers' and
-// not their sum; so sizes only decide which free slot is taken.
+// Problem: intermediate tensors of thirty layers do not all need memory at once, and their sizes
+// are polynomials. Approach: first fit over lives in launch order. Sharing never costs memory,
+// since a slot's size is the largest of its buffers' and not their sum; so sizes only decide which
+// free slot is taken.
 
 #include "passes/Passes.h"
 
@@ -80,7 +81,8 @@ SmallVector<Life> livesIn(func::FuncOp function) {
 
 size_t chooseSlot(SmallVectorImpl<Slot> &slots, const Life &life) {
   auto take = [&](auto fits) {
-    auto it = llvm::find_if(slots, [&](Slot &slot) { return slot.last < life.first && fits(slot); });
+    auto it =
+        llvm::find_if(slots, [&](Slot &slot) { return slot.last < life.first && fits(slot); });
     return size_t(it - slots.begin());
   };
   size_t chosen = take([&](Slot &slot) { return slot.bytes == life.bytes; });
@@ -107,7 +109,8 @@ otf::Size leading(Type type, int64_t count) {
   return elementCount(ArrayRef(sizes).take_front(std::max<int64_t>(count, 0)));
 }
 
-/// The content of the buffer that a launch gives for `value`, an argument of the kernel; else the value's own type.
+/// The content of the buffer that a launch gives for `value`, an argument of the kernel; else the
+/// value's own type.
 Type contentOf(plan::LaunchOp launch, Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getArgNumber() >= launch.getInputs().size())

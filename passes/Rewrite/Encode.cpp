@@ -2,9 +2,9 @@
 //
 // Matrices and contractions follow the decisions on weights.
 //
-// Problem: a contraction with integer codes reads integer activations, and quantizing them once a reader would cost more than it should.
-// Approach: types of matrices change in place; prologues are shared through a table keyed by the input and the weight whose column
-// order it must have, if any.
+// Problem: a contraction with integer codes reads integer activations, and quantizing them once a
+// reader would cost more than it should. Approach: types of matrices change in place; prologues are
+// shared through a table keyed by the input and the weight whose column order it must have, if any.
 
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
@@ -30,7 +30,8 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
       return success();
     int64_t outliers = weight.getOutliers() ? weight.getOutliers()->getColumns().size() : 0;
     if (outliers != 0 && isPlain(*weight.getEncoding()))
-      return weight.emitOpError() << "has outliers, and a plain encoding, which keeps every column anyway";
+      return weight.emitOpError()
+             << "has outliers, and a plain encoding, which keeps every column anyway";
     auto type = MatrixType::get(&getContext(), matrix.getRows(), matrix.getColumns(),
                                 *weight.getEncoding(), outliers);
     if (type != matrix) {
@@ -50,15 +51,17 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     Attribute order = !ordered ? Attribute() : use ? Attribute(use.getWeightAttr()) : Attribute();
     // A matrix that comes from elsewhere than a weight keeps its prologue to itself.
     bool shareable = !ordered || use;
-    PrologueOp &prologue = prologues[{linear->getBlock(), linear.getInput().getAsOpaquePointer(), order.getAsOpaquePointer()}];
+    PrologueOp &prologue = prologues[{linear->getBlock(), linear.getInput().getAsOpaquePointer(),
+                                      order.getAsOpaquePointer()}];
     if (!prologue || !shareable) {
       int64_t bytes = recordBytes(matrix.getColumns() - matrix.getOutliers(), matrix.getOutliers());
       SmallVector<otf::Size> sizes = sizesOf(input);
       sizes.back() = bytes;
       OpBuilder builder(linear);
-      auto made = PrologueOp::create(
-          builder, linear.getLoc(), tensorType(builder.getIntegerType(8), sizes), NormKind::none,
-          linear.getInput(), Value(), Value(), ordered ? Value(linear.getWeight()) : Value(), llvm::APFloat(0.0f));
+      auto made =
+          PrologueOp::create(builder, linear.getLoc(), tensorType(builder.getIntegerType(8), sizes),
+                             NormKind::none, linear.getInput(), Value(), Value(),
+                             ordered ? Value(linear.getWeight()) : Value(), llvm::APFloat(0.0f));
       ++numPrologues;
       linear.getInputMutable().assign(made);
       if (shareable)

@@ -41,15 +41,30 @@ class SmolLM2(unittest.TestCase):
                 got = self.logits(plan, prompt).astype(np.float32)
                 self.assertLessEqual(np.abs(got[prompt["top_ids"]] - prompt["top_logits"]).max(), 0.07)
 
-    def test_rtn8_is_close(self):
-        plan = otf.plan(self.folder("f32"), "rtn8")
+    def divergence(self, recipe):
+        """Mean KL divergence from the float plan over every position of the prompts, and agreement of the top token."""
+        plans = [otf.plan(self.folder("f32"), r) for r in ("none", recipe)]
+        divergence, same = [], []
         for prompt in PROMPTS:
-            with self.subTest(prompt=prompt["prompt"][:24]):
-                got = self.logits(plan, prompt)
-                self.assertEqual(prompt["top_ids"][0], int(got.argmax()))
-                error = got[prompt["top_ids"]] - prompt["top_logits"]
-                self.assertLessEqual(np.sqrt(np.mean(error**2)), 0.1 * prompt["logits_std"])
+            a, b = (log_softmax(otf.run(plan, otf.prompt_inputs(prompt["ids"]))["logits"][0]) for plan in plans)
+            divergence.append((np.exp(a) * (a - b)).sum(-1))
+            same.append(a.argmax(-1) == b.argmax(-1))
+        return np.concatenate(divergence).mean(), np.concatenate(same).mean()
 
-    def test_rtn4_answers(self):
-        plan = otf.plan(self.folder("f32"), "rtn4")
-        self.assertEqual(PROMPTS[0]["greedy"][0], otf.generate(plan, PROMPTS[0]["ids"], 1)[0])
+    def test_rtn8_is_close(self):
+        divergence, same = self.divergence("rtn8")  # .0075 and 97 % were measured
+        self.assertLess(divergence, 0.01)
+        self.assertGreater(same, 0.94)
+
+    def test_rtn4_is_in_sight(self):
+        # These weights are 4-bit numbers of another grid (Q4_1) already, so they suffer twice: .74 and 63 % were measured
+        # here, .35 and 68 % over 2,000 tokens of prose. ONNX Runtime's MatMulNBits on the same codes says the same.
+        divergence, same = self.divergence("rtn4")
+        self.assertLess(divergence, 0.9)
+        self.assertGreater(same, 0.55)
+
+
+def log_softmax(x):
+    x = x.astype(np.float64)
+    x -= x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))

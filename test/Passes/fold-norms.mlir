@@ -86,3 +86,18 @@ func.func @shared_weight_stays(%x: tensor<4x32xf32>) -> (tensor<4x8xf32>, tensor
   %1 = otf.linear %x, %q : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
   return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// Refuses: the weight is coded, and its activations are quantized after the gain.
+otf.weight @q : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32> {encoding = #otf.encoding<int4, group = 32>}
+otf.weight @g : tensor<32xf32> = #otf.blob<file = 0, offset = 0, length = 128, type = f32>
+// CHECK-LABEL: func.func @coded_weight_stays
+func.func @coded_weight_stays(%x: tensor<4x32xf32>) -> tensor<4x8xf32> {
+  %q = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
+  %g = otf.use @g : tensor<32xf32>
+  // CHECK: otf.norm rms %{{.*}} scale
+  %n = otf.norm rms %x scale %g {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>, tensor<32xf32>) -> tensor<4x32xf32>
+  %0 = otf.linear %n, %q : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs any pass or pipeline on textual IR, for tests and people. It registers what the project uses and nothing else: all
-// of MLIR would make it fourteen times as large. For upstream passes there is mlir-opt.
+// Runs any pass or pipeline on textual IR, for tests and people. It registers what the project uses
+// and nothing else: all of MLIR would make it fourteen times as large. For upstream passes there is
+// mlir-opt.
 
 #include "dialects/Plan/Plan.h"
 #include "passes/Passes.h"
