@@ -32,7 +32,7 @@ module {
     %t = plan.alloc {slot = 0 : i64} : !plan.buffer<tensor<?x8xf32, #otf.dims<"b*s">>>
     %v = plan.view %x : !plan.buffer<tensor<?x2x?x4xf32, #otf.dims<"b", "s">>> -> !plan.buffer<tensor<?x8xf32, #otf.dims<"b*s">>>
     plan.launch @append_0(%k, %x) outs() sizes ["b", "s", "past", "capacity", "b"] {extent = "2*b*s", grain = 1 : i64}
-        : (!plan.buffer<!otf.state<2x4xf32>>, !plan.buffer<tensor<?x2x?x4xf32, #otf.dims<"b", "s">>>) outs()
+        : (!plan.buffer<!otf.state<2x4xf32>>, !plan.buffer<tensor<?x2x?x4xf32, #otf.dims<"b", "s">>>)
     plan.launch @norm_0(%v, %g) outs(%t) sizes ["b*s"] {extent = "b*s", grain = 1 : i64}
         : (!plan.buffer<tensor<?x8xf32, #otf.dims<"b*s">>>, !plan.buffer<tensor<8xf32>>) outs(!plan.buffer<tensor<?x8xf32, #otf.dims<"b*s">>>)
     plan.launch @norm_0(%t, %g) outs(%y) sizes ["b*s"] {extent = "b*s", grain = 1 : i64}

@@ -2,8 +2,8 @@
 
 // Every operator that is missing is said at once, with its nodes and the operator set.
 // CHECK: operators that are not supported:
-// CHECK-SAME: Beta of com.example 1 (1 times: 'b')
 // CHECK-SAME: Alpha of ai.onnx 18 (2 times: 'a1', 'a2')
+// CHECK-SAME: Beta of com.example 1 (1 times: 'b')
 module attributes {onnx.files = ["model.onnx"]} {
   func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["rows"]})
       -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
