@@ -34,7 +34,7 @@ LogicalResult ErrorPrinter::handle(Diagnostic &diagnostic) {
   if (!file.empty()) {
     message = file + ": ";
     std::string node = labelOf(diagnostic.getLocation());
-    if (!node.empty())
+    if (!node.empty() && node != file) // a module is called as its file is
       message += node + ": ";
   }
   print(message + diagnostic.str());

@@ -119,6 +119,12 @@ class Models(Bad):
     def test_weight_is_too_large_for_f16(self):
         self.refuse_model(self.write(matmul([weight(change=3e38)])), "w", recipe="rtn4")
 
+    def test_no_nvrtc(self):
+        path = self.write(matmul([weight()]))
+        environment = {**os.environ, "OTF_NVRTC": str(self.folder / "none.so")}
+        self.refuse([otf.tool("otf-compile"), path, "-o", self.folder / "out.plan", "--target=cuda", "--cuda-arch", "sm_90"], path,
+                    "NVRTC", "--cuda-arch=none", status=3, env=environment)
+
     def test_disk_is_full(self):
         # A limit on file size fails as a full disk does: a write that does not happen.
         def limit():

@@ -55,13 +55,15 @@ static int parseAndRun(int argc, char **argv) {
   app.add_flag("--print-recipe", printRecipe, "print the recipe as JSON and stop");
   app.add_option("--target", targets, "cpu, cuda or both: cpu,cuda")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   auto *architectures =
       app.add_option("--cuda-arch", options.cudaArchitectures,
                      "cubins to put in the plan: sm_75,sm_86,sm_89,sm_90,sm_120 by default with "
                      "target cuda; none: compile when the plan runs")
-          ->delimiter(',');
+          ->delimiter(',')
+          ->allow_extra_args(false);
   app.add_option("--emit", options.emit,
                  "plan, or text of a stage: onnx-ir, imported, annotated, quantized, fused, "
                  "planned, cuda, llvm")
