@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Device names to devices.
+
 #include "runtime/Device.h"
 
 namespace otf::runtime {
-
-#ifndef OTF_WITH_CUDA
-Result<std::unique_ptr<Device>> makeCudaDevice(const PlanFile &, std::string_view) {
-  return deviceError("device 'cuda': this program was built without it (use --device cpu)");
-}
-#endif
 
 Result<std::unique_ptr<Device>> makeDevice(const PlanFile &plan, std::string_view name) {
   size_t colon = name.find(':');

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place that knows which code generators this build has.
+// From planned IR to code for each target.
 
 #include "lib/Compile/Targets.h"
 
-#ifdef OTF_WITH_CPU
 #include "lib/Codegen/CPU/CompileObject.h"
-#endif
-
-#ifdef OTF_WITH_CUDA
 #include "lib/Codegen/CUDA/EmitKernel.h"
 #include "runtime/CUDA/Nvrtc.h"
-#endif
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -23,7 +18,6 @@ using namespace mlir;
 namespace otf {
 
 FailureOr<std::vector<CodeBlob>> generateCpu(ModuleOp planned) {
-#ifdef OTF_WITH_CPU
   std::vector<CodeBlob> objects;
   for (const char *level : {"avx2", "avx512vnni"}) {
     FailureOr<std::string> object = cpu::compileObject(planned, level);
@@ -32,20 +26,12 @@ FailureOr<std::vector<CodeBlob>> generateCpu(ModuleOp planned) {
     objects.push_back({level, std::move(*object)});
   }
   return objects;
-#else
-  return emitError(UnknownLoc::get(planned.getContext())) << "this otf-compile cannot target cpu";
-#endif
 }
 
 FailureOr<std::string> generateLlvmText(ModuleOp planned) {
-#ifdef OTF_WITH_CPU
   return cpu::emitLlvmText(planned, "avx2", cpu::LlvmStage::Optimised);
-#else
-  return emitError(UnknownLoc::get(planned.getContext())) << "this otf-compile cannot target cpu";
-#endif
 }
 
-#ifdef OTF_WITH_CUDA
 
 /// A cubin for each architecture, two at a time. Empty after a complaint.
 static std::string compileCubins(const runtime::Nvrtc &nvrtc, const std::string &source,
@@ -96,13 +82,5 @@ FailureOr<CudaCode> generateCuda(ModuleOp planned, ArrayRef<std::string> archite
     return emitError(UnknownLoc::get(planned.getContext())) << "cuda: " << complaint;
   return code;
 }
-
-#else
-
-FailureOr<CudaCode> generateCuda(ModuleOp planned, ArrayRef<std::string>, bool &) {
-  return emitError(UnknownLoc::get(planned.getContext())) << "this otf-compile cannot target cuda";
-}
-
-#endif
 
 } // namespace otf

@@ -4,17 +4,11 @@
 // and nothing else: all of MLIR would make it fourteen times as large. For upstream passes there is
 // mlir-opt.
 
-#include "dialects/Plan/Plan.h"
-#include "passes/Passes.h"
-#ifdef OTF_HAS_ONNX
 #include "dialects/ONNX/ONNXDialect.h"
-#endif
-#ifdef OTF_HAS_RAISE
-#include "passes/Raise/Raise.h"
-#endif
-#ifdef OTF_HAS_WEIGHT_ROWS
+#include "dialects/Plan/Plan.h"
 #include "lib/Compile/WeightRows.h"
-#endif
+#include "passes/Passes.h"
+#include "passes/Raise/Raise.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -28,21 +22,13 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<otf::OTFDialect, otf::plan::PlanDialect, mlir::arith::ArithDialect,
-                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect, mlir::index::IndexDialect,
-                  mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect>();
-#ifdef OTF_HAS_ONNX
-  registry.insert<otf::onnx::ONNXDialect>();
-#endif
+  registry.insert<otf::onnx::ONNXDialect, otf::OTFDialect, otf::plan::PlanDialect,
+                  mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                  mlir::index::IndexDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect>();
   mlir::registerCSEPass();
-#ifdef OTF_HAS_RAISE
   otf::registerRaisePasses();
-#endif
-#ifdef OTF_HAS_WEIGHT_ROWS
   otf::registerOtfPasses(otf::reopenWeights());
-#else
-  otf::registerOtfPasses();
-#endif
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "OTF pass and pipeline runner\n", registry));
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operators of the otf dialect on whole tensors, in double, written from their descriptions in
+// OTFOps.td and not for speed. Names of shapes are those of that file. An error is a clause that says
+// which operand does not fit.
+#ifndef OTF_LIB_REFERENCE_OPERATORS_H
+#define OTF_LIB_REFERENCE_OPERATORS_H
+
+#include "dialects/OTF/OTF.h"
+#include "lib/Reference/Tensor.h"
+#include "llvm/Support/Error.h"
+
+namespace otf::reference {
+
+using Result = llvm::Expected<Tensor>;
+
+/// x Wᵀ + bias, before an epilogue. x has floats, or records where it has integers.
+Result linear(const Tensor &x, const Matrix &w, const Tensor *bias);
+
+/// Ids outside of the table are an error.
+Result embedding(const Tensor &ids, const Matrix &table);
+
+/// `kind` none passes x, with scale and bias.
+Result norm(NormKind kind, const Tensor &x, const Tensor *scale, const Tensor *bias, double epsilon);
+
+/// Records of x, which is normalised already.
+Result prologue(const Tensor &x, const Matrix *columns);
+
+Result rope(const Tensor &x, const Tensor &cos, const Tensor &sin, bool positionsFirst);
+
+/// The cache after a step. An empty past takes its batch from `update`.
+Result append(const Tensor &past, const Tensor &update, bool positionsFirst);
+
+struct AttentionOptions {
+  double scale = 1, softcap = 0;
+  bool positionsFirst = false;
+};
+Result attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor *mask,
+                 const AttentionOptions &options);
+
+Result gatedActivation(Activation function, const Tensor &gate, const Tensor &up);
+
+} // namespace otf::reference
+
+#endif // OTF_LIB_REFERENCE_OPERATORS_H
