@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 using namespace otf;
 
 namespace {
 
-constexpr int kMaxDepth = 64; // dim_param text comes from a file
+// Text of sizes comes from files; these bound the work that it can ask for. The runtime accepts as many factors.
+constexpr int kMaxDepth = 64;
+constexpr size_t kMaxFactors = 16;
+constexpr size_t kMaxTerms = 256;
 
 bool isIdentifierStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool isIdentifier(char c) {
@@ -39,7 +43,7 @@ private:
     if (!left)
       return std::nullopt;
     if (negative)
-      left = Size(0) - *left;
+      left = *left * Size(-1);
     while (!rest().empty() && (text.front() == '+' || text.front() == '-')) {
       bool minus = text.front() == '-';
       text = text.drop_front();
@@ -56,7 +60,7 @@ private:
     while (left && !rest().empty() && text.front() == '*') {
       text = text.drop_front();
       std::optional<Size> right = atom(depth);
-      if (!right)
+      if (!right || !left->isValid())
         return std::nullopt;
       left = *left * *right;
     }
@@ -101,7 +105,12 @@ Size Size::symbol(llvm::StringRef name) {
   return size;
 }
 
-std::optional<Size> Size::parse(llvm::StringRef text) { return Parser(text).whole(); }
+std::optional<Size> Size::parse(llvm::StringRef text) {
+  std::optional<Size> size = Parser(text).whole();
+  if (size && !size->isValid())
+    return std::nullopt;
+  return size;
+}
 
 Size Size::fromDimParam(llvm::StringRef text) {
   if (std::optional<Size> size = parse(text))
@@ -116,29 +125,41 @@ Size Size::fromDimParam(llvm::StringRef text) {
 }
 
 void Size::add(const Monomial &monomial, int64_t coefficient) {
-  if (coefficient == 0)
-    return;
-  auto [it, inserted] = polynomial.try_emplace(monomial, coefficient);
-  if (inserted)
-    return;
-  it->second += coefficient;
+  auto it = polynomial.try_emplace(monomial, 0).first;
+  valid &= !__builtin_add_overflow(it->second, coefficient, &it->second);
   if (it->second == 0)
     polynomial.erase(it);
+  valid &= polynomial.size() <= kMaxTerms && monomial.size() <= kMaxFactors;
 }
 
 Size otf::operator*(const Size &a, const Size &b) {
   Size product;
+  product.valid = a.valid && b.valid;
   for (auto &[left, leftCoefficient] : a.polynomial) {
     for (auto &[right, rightCoefficient] : b.polynomial) {
+      if (!product.valid)
+        return product;
       Size::Monomial merged;
       std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(merged));
-      product.add(merged, leftCoefficient * rightCoefficient);
+      int64_t coefficient;
+      product.valid &= !__builtin_mul_overflow(leftCoefficient, rightCoefficient, &coefficient);
+      product.add(merged, coefficient);
     }
   }
   return product;
 }
 
+bool Size::isAtLeast(const Size &other) const {
+  Size difference = *this - other;
+  for (auto &[monomial, coefficient] : difference.polynomial)
+    if (coefficient < 0)
+      return false;
+  return difference.valid;
+}
+
 std::optional<int64_t> Size::constant() const {
+  if (!valid)
+    return std::nullopt;
   if (polynomial.empty())
     return 0;
   if (polynomial.size() == 1 && polynomial.begin()->first.empty())
@@ -152,12 +173,13 @@ void Size::collectSymbols(std::set<std::string> &names) const {
 }
 
 std::optional<Size> Size::divide(const Size &divisor) const {
-  if (divisor.polynomial.size() != 1)
+  if (divisor.polynomial.size() != 1 || !valid || !divisor.valid)
     return std::nullopt;
   auto &[bottom, bottomCoefficient] = *divisor.polynomial.begin();
   Size quotient;
   for (auto &[top, coefficient] : polynomial) {
-    if (coefficient % bottomCoefficient != 0 ||
+    if ((bottomCoefficient == -1 && coefficient == std::numeric_limits<int64_t>::min()) ||
+        coefficient % bottomCoefficient != 0 ||
         !std::includes(top.begin(), top.end(), bottom.begin(), bottom.end()))
       return std::nullopt;
     Monomial left;

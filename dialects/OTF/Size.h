@@ -45,27 +45,35 @@ public:
   /// The quotient when `divisor` is one term and divides every term; nothing otherwise.
   std::optional<Size> divide(const Size &divisor) const;
 
+  /// True if this is not less than `other` whatever the symbols are, which are not negative. False may mean that it
+  /// depends on them.
+  bool isAtLeast(const Size &other) const;
+
+  /// False where a coefficient left int64, or where there were too many terms or factors to be a real size. Everything
+  /// computed from such a size is such a size.
+  bool isValid() const { return valid; }
+
   /// The value for the given symbols; nothing if one is missing or the value leaves int64.
   std::optional<int64_t> evaluate(const std::map<std::string, int64_t> &symbols) const;
 
   friend Size operator+(Size a, const Size &b) {
+    a.valid &= b.valid;
     for (auto &[monomial, coefficient] : b.polynomial)
       a.add(monomial, coefficient);
     return a;
   }
-  friend Size operator-(Size a, const Size &b) {
-    for (auto &[monomial, coefficient] : b.polynomial)
-      a.add(monomial, -coefficient);
-    return a;
-  }
+  friend Size operator-(const Size &a, const Size &b) { return a + b * Size(-1); }
   friend Size operator*(const Size &a, const Size &b);
-  friend bool operator==(const Size &a, const Size &b) { return a.polynomial == b.polynomial; }
+  friend bool operator==(const Size &a, const Size &b) {
+    return a.valid && b.valid && a.polynomial == b.polynomial;
+  }
   friend bool operator!=(const Size &a, const Size &b) { return !(a == b); }
 
 private:
   void add(const Monomial &monomial, int64_t coefficient);
 
   std::map<Monomial, int64_t> polynomial; // no zero coefficients
+  bool valid = true;
 };
 
 } // namespace otf

@@ -177,6 +177,6 @@ bool raise::recognizeBias(Raiser &raiser, onnx::NodeOp add) {
 }
 
 void raise::registerContractions(Registry &registry) {
-  registry.add("MatMul", raiseMatMul);
-  registry.add("Gemm", raiseGemm);
+  registry.add("MatMul", raiseMatMul, 2, 2);
+  registry.add("Gemm", raiseGemm, 2, 3);
 }

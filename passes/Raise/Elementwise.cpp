@@ -29,6 +29,7 @@ struct Elementwise {
   FoldReal foldReal;
   FoldSize foldSize;
   bool toBool = false;
+  bool unsignedToo = true; // whether the integer form is right for unsigned elements
 };
 
 constexpr size_t kFoldLimit = 64; // elements; contents are for shapes and scalars, not for data
@@ -129,7 +130,7 @@ LogicalResult raiseElementwise(Raiser &raiser, onnx::NodeOp node, const Elementw
   }
   Type type = raiser.internalType(inputs.back()->elementType);
   const Scalar &scalar = isa<FloatType>(type) ? op.real : op.integer;
-  if (!scalar)
+  if (!scalar || (!op.unsignedToo && raiser.isUnsigned(inputs.back()->elementType)))
     return raiser.fail(node, "elements of type " +
                                  onnx::elementTypeName(inputs.back()->elementType) +
                                  " are not supported");
@@ -212,9 +213,7 @@ LogicalResult raiseCast(Raiser &raiser, onnx::NodeOp node) {
   raiser.set(node, raiser.generated(to, input.sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
     Location l = node.getLoc();
     Value x = raiser.element(b, input, indices);
-    bool isUnsigned = input.elementType == Element::UInt8 || input.elementType == Element::UInt16 ||
-                      input.elementType == Element::UInt32 || input.elementType == Element::UInt64 ||
-                      input.elementType == Element::Bool;
+    bool isUnsigned = raiser.isUnsigned(input.elementType) || input.elementType == Element::Bool;
     unsigned fromBits = from.getIntOrFloatBitWidth(), toBits = type.getIntOrFloatBitWidth();
     if (to == Element::Bool) {
       Value zero = constant(b, l, from, 0);
@@ -226,7 +225,8 @@ LogicalResult raiseCast(Raiser &raiser, onnx::NodeOp node) {
       return fromBits < toBits ? arith::ExtFOp::create(b, l, type, x).getResult()
                                : arith::TruncFOp::create(b, l, type, x).getResult();
     if (isa<FloatType>(from))
-      return arith::FPToSIOp::create(b, l, type, x);
+      return raiser.isUnsigned(to) ? arith::FPToUIOp::create(b, l, type, x).getResult()
+                                   : arith::FPToSIOp::create(b, l, type, x).getResult();
     if (isa<FloatType>(type))
       return isUnsigned ? arith::UIToFPOp::create(b, l, type, x).getResult()
                         : arith::SIToFPOp::create(b, l, type, x).getResult();
@@ -270,109 +270,133 @@ std::optional<Size> divideSizes(ArrayRef<Size> v) {
   return v[0].divide(v[1]);
 }
 
-void add(Registry &registry, StringRef name, Elementwise op,
+/// `arity` inputs, or any number from one on.
+void add(Registry &registry, StringRef name, unsigned arity, Elementwise op,
          std::function<bool(Raiser &, onnx::NodeOp)> recognize = nullptr) {
   registry.add(name, [op = std::move(op), recognize](Raiser &raiser, onnx::NodeOp node) {
     if (recognize && recognize(raiser, node))
       return success();
     return raiseElementwise(raiser, node, op);
-  });
+  }, arity == kAnyNumber ? 1 : arity, arity);
+}
+
+/// A binary operation over all operands.
+template <typename Op> Scalar overAll() {
+  return [](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
+    Value result = v[0];
+    for (Value next : v.drop_front())
+      result = Op::create(b, l, result, next);
+    return result;
+  };
+}
+
+/// Integer division that cannot trap: ONNX leaves x / 0 open, and we give x; the least integer over −1 wraps.
+Value divide(OpBuilder &b, Location l, ArrayRef<Value> v) {
+  Type type = v[0].getType();
+  auto is = [&](int64_t value) -> Value {
+    return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v[1], constant(b, l, type, value));
+  };
+  Value minusOne = is(-1), trap = arith::OrIOp::create(b, l, is(0), minusOne);
+  Value divisor = arith::SelectOp::create(b, l, trap, constant(b, l, type, 1), v[1]);
+  Value quotient = arith::DivSIOp::create(b, l, v[0], divisor);
+  Value negated = arith::SubIOp::create(b, l, constant(b, l, type, 0), v[0]);
+  return arith::SelectOp::create(b, l, minusOne, negated, quotient);
 }
 
 } // namespace
 
 void raise::registerElementwise(Registry &registry) {
-  add(registry, "Add",
+  add(registry, "Add", 2,
       {op<arith::AddFOp>(), op<arith::AddIOp>(), [](auto v) { return v[0] + v[1]; },
        [](auto v) { return v[0] + v[1]; }},
       [](Raiser &r, onnx::NodeOp n) { return recognizeRope(r, n) || recognizeBias(r, n); });
-  add(registry, "Sub",
+  add(registry, "Sub", 2,
       {op<arith::SubFOp>(), op<arith::SubIOp>(), [](auto v) { return v[0] - v[1]; },
        [](auto v) { return v[0] - v[1]; }});
-  add(registry, "Mul",
+  add(registry, "Mul", 2,
       {op<arith::MulFOp>(), op<arith::MulIOp>(), [](auto v) { return v[0] * v[1]; },
        [](auto v) { return v[0] * v[1]; }},
       [](Raiser &r, onnx::NodeOp n) {
         return recognizeRmsNorm(r, n) || recognizeScaledNorm(r, n) || recognizeGatedActivation(r, n);
       });
-  add(registry, "Div",
-      {op<arith::DivFOp>(), op<arith::DivSIOp>(), [](auto v) { return v[0] / v[1]; }, divideSizes},
+  add(registry, "Div", 2,
+      {op<arith::DivFOp>(), divide, [](auto v) { return v[0] / v[1]; }, divideSizes, false, false},
       recognizeRmsNorm);
-  add(registry, "Pow", {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
+  add(registry, "Pow", 2, {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
                           APFloat exponent(0.0f);
                           if (matchPattern(v[1], m_ConstantFloat(&exponent)) && exponent.isExactlyValue(2))
                             return arith::MulFOp::create(b, l, v[0], v[0]);
                           return math::PowFOp::create(b, l, v[0], v[1]);
                         },
                         nullptr, [](auto v) { return std::pow(v[0], v[1]); }, nullptr});
-  add(registry, "Min", {op<arith::MinimumFOp>(), op<arith::MinSIOp>(), nullptr, nullptr});
-  add(registry, "Max", {op<arith::MaximumFOp>(), op<arith::MaxSIOp>(), nullptr, nullptr});
+  add(registry, "Min", kAnyNumber, {overAll<arith::MinimumFOp>(), overAll<arith::MinSIOp>(), nullptr, nullptr, false, false});
+  add(registry, "Max", kAnyNumber, {overAll<arith::MaximumFOp>(), overAll<arith::MaxSIOp>(), nullptr, nullptr, false, false});
 
-  add(registry, "Neg",
+  add(registry, "Neg", 1,
       {op<arith::NegFOp>(),
        [](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
          return arith::SubIOp::create(b, l, constant(b, l, v[0].getType(), 0), v[0]);
        },
        [](auto v) { return -v[0]; }, [](auto v) { return Size(0) - v[0]; }});
-  add(registry, "Sqrt", {op<math::SqrtOp>(), nullptr, [](auto v) { return std::sqrt(v[0]); }, nullptr});
-  add(registry, "Reciprocal", {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
+  add(registry, "Sqrt", 1, {op<math::SqrtOp>(), nullptr, [](auto v) { return std::sqrt(v[0]); }, nullptr});
+  add(registry, "Reciprocal", 1, {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
                                  return arith::DivFOp::create(b, l, constant(b, l, v[0].getType(), 1), v[0]);
                                },
                                nullptr, [](auto v) { return 1 / v[0]; }, nullptr});
-  add(registry, "Exp", {op<math::ExpOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Log", {op<math::LogOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Tanh", {op<math::TanhOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Erf", {op<math::ErfOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Sin", {op<math::SinOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Cos", {op<math::CosOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Abs", {op<math::AbsFOp>(), op<math::AbsIOp>(), nullptr, nullptr});
-  add(registry, "Floor", {op<math::FloorOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Ceil", {op<math::CeilOp>(), nullptr, nullptr, nullptr});
-  add(registry, "Sigmoid",
+  add(registry, "Exp", 1, {op<math::ExpOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Log", 1, {op<math::LogOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Tanh", 1, {op<math::TanhOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Erf", 1, {op<math::ErfOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Sin", 1, {op<math::SinOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Cos", 1, {op<math::CosOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Abs", 1, {op<math::AbsFOp>(), op<math::AbsIOp>(), nullptr, nullptr});
+  add(registry, "Floor", 1, {op<math::FloorOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Ceil", 1, {op<math::CeilOp>(), nullptr, nullptr, nullptr});
+  add(registry, "Sigmoid", 1,
       {[](OpBuilder &b, Location l, ArrayRef<Value> v) { return sigmoid(b, l, v[0]); }, nullptr, nullptr, nullptr});
-  add(registry, "Relu", {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
+  add(registry, "Relu", 1, {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
                            return arith::MaximumFOp::create(b, l, v[0], constant(b, l, v[0].getType(), 0));
                          },
                          nullptr, nullptr, nullptr});
 
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;
-  add(registry, "Equal", {compare(F::OEQ), compare(I::eq), nullptr,
+  add(registry, "Equal", 2, {compare(F::OEQ), compare(I::eq), nullptr,
                           [](ArrayRef<Size> v) -> std::optional<Size> {
                             if (std::optional<bool> zero = isZero(v[0] - v[1]))
                               return Size(*zero);
                             return std::nullopt;
                           },
                           true});
-  add(registry, "Less", {compare(F::OLT), compare(I::slt), nullptr, foldCompare(std::less<>()), true});
-  add(registry, "LessOrEqual", {compare(F::OLE), compare(I::sle), nullptr, foldCompare(std::less_equal<>()), true});
-  add(registry, "Greater", {compare(F::OGT), compare(I::sgt), nullptr, foldCompare(std::greater<>()), true});
-  add(registry, "GreaterOrEqual",
-      {compare(F::OGE), compare(I::sge), nullptr, foldCompare(std::greater_equal<>()), true});
-  add(registry, "And", {nullptr, op<arith::AndIOp>(), nullptr, nullptr, true});
-  add(registry, "Or", {nullptr, op<arith::OrIOp>(), nullptr, nullptr, true});
-  add(registry, "Xor", {nullptr, op<arith::XOrIOp>(), nullptr, nullptr, true});
-  add(registry, "Not", {nullptr,
+  add(registry, "Less", 2, {compare(F::OLT), compare(I::slt), nullptr, foldCompare(std::less<>()), true, false});
+  add(registry, "LessOrEqual", 2, {compare(F::OLE), compare(I::sle), nullptr, foldCompare(std::less_equal<>()), true, false});
+  add(registry, "Greater", 2, {compare(F::OGT), compare(I::sgt), nullptr, foldCompare(std::greater<>()), true, false});
+  add(registry, "GreaterOrEqual", 2,
+      {compare(F::OGE), compare(I::sge), nullptr, foldCompare(std::greater_equal<>()), true, false});
+  add(registry, "And", 2, {nullptr, op<arith::AndIOp>(), nullptr, nullptr, true});
+  add(registry, "Or", 2, {nullptr, op<arith::OrIOp>(), nullptr, nullptr, true});
+  add(registry, "Xor", 2, {nullptr, op<arith::XOrIOp>(), nullptr, nullptr, true});
+  add(registry, "Not", 1, {nullptr,
                         [](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
                           return arith::XOrIOp::create(b, l, v[0], constant(b, l, v[0].getType(), 1));
                         },
                         nullptr, nullptr, true});
-  add(registry, "IsNaN", {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
+  add(registry, "IsNaN", 1, {[](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
                             return arith::CmpFOp::create(b, l, F::UNO, v[0], v[0]);
                           },
                           nullptr, nullptr, nullptr, true});
   auto select = [](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
     return arith::SelectOp::create(b, l, v[0], v[1], v[2]);
   };
-  add(registry, "Where", {select, select, nullptr, [](ArrayRef<Size> v) -> std::optional<Size> {
+  add(registry, "Where", 3, {select, select, nullptr, [](ArrayRef<Size> v) -> std::optional<Size> {
                             if (!v[0].isConstant())
                               return std::nullopt;
                             return *v[0].constant() ? v[1] : v[2];
                           }});
-  registry.add("Cast", raiseCast);
-  registry.add("Clip", raiseClip);
+  registry.add("Cast", raiseCast, 1, 1);
+  registry.add("Clip", raiseClip, 1, 3);
   registry.add("Identity", [](Raiser &raiser, onnx::NodeOp node) {
     raiser.set(node, Known(raiser.input(node, 0)));
     return success();
-  });
+  }, 1, 1);
 }

@@ -78,12 +78,14 @@ std::optional<std::pair<Range, Size>> sliceAxis(const Size &extent, Size start, 
     int64_t n = *extent.constant(), first = *start.constant(), last = *end.constant();
     first += first < 0 ? n : 0;
     last += last < 0 ? n : 0;
+    if (n == 0)
+      return std::pair(Range{0, step}, Size(0));
     first = std::clamp<int64_t>(first, 0, step > 0 ? n : n - 1);
     last = std::clamp<int64_t>(last, step > 0 ? 0 : -1, n);
     int64_t distance = step > 0 ? last - first : first - last, stride = step > 0 ? step : -step;
     return std::pair(Range{first, step}, Size(distance <= 0 ? 0 : (distance + stride - 1) / stride));
   }
-  auto resolve = [&](const Size &at) -> std::optional<Size> {
+  auto resolve = [&](const Size &at) -> Size {
     if (std::optional<int64_t> constant = at.constant()) {
       if (*constant >= int64_t(1) << 30) // "to the end"
         return extent;
@@ -92,7 +94,9 @@ std::optional<std::pair<Range, Size>> sliceAxis(const Size &extent, Size start, 
     }
     return at;
   };
-  Size first = *resolve(start), last = *resolve(end);
+  Size first = resolve(start), last = resolve(end);
+  if (!first.isAtLeast(0) || !last.isAtLeast(first) || !extent.isAtLeast(last))
+    return std::nullopt;
   return std::pair(Range{first, 1}, last - first);
 }
 
@@ -135,7 +139,8 @@ LogicalResult raiseSlice(Raiser &raiser, onnx::NodeOp node) {
       return raiser.fail(node, "axis " + Twine(*axis) + " is outside rank " + Twine(input.rank()));
     auto sliced = sliceAxis(input.sizes[at], (*starts)[i], (*ends)[i], *step);
     if (!sliced)
-      return raiser.fail(node, "a slice with steps must have constant bounds");
+      return raiser.fail(node, "whether its bounds lie inside the dimension of size " + input.sizes[at].str() +
+                                   " depends on the input (a slice from start to end, or with constant sizes, is supported)");
     ranges[at] = sliced->first;
     result.sizes[at] = sliced->second;
   }
@@ -229,7 +234,7 @@ LogicalResult raiseConcat(Raiser &raiser, onnx::NodeOp node) {
                                      part->sizes[i].str() + " and " + result.sizes[i].str());
     result.sizes[axis] = result.sizes[axis] + part->sizes[axis];
   }
-  if (parts.front()->state) { // a cache and what a step appends
+  if (raiser.appendsToCache(node)) {
     Known &update = *parts.back();
     Value tensor = raiser.tensor(update);
     Value past = parts.front()->state;
@@ -358,9 +363,9 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
 } // namespace
 
 void raise::registerMovement(Registry &registry) {
-  registry.add("Transpose", raiseTranspose);
-  registry.add("Slice", raiseSlice);
-  registry.add("Concat", raiseConcat);
-  registry.add("Split", raiseSplit);
-  registry.add("Gather", raiseGather);
+  registry.add("Transpose", raiseTranspose, 1, 1);
+  registry.add("Slice", raiseSlice, 1, 5);
+  registry.add("Concat", raiseConcat, 1, kAnyNumber);
+  registry.add("Split", raiseSplit, 1, 2);
+  registry.add("Gather", raiseGather, 2, 2);
 }

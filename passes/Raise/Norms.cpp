@@ -142,4 +142,4 @@ bool raise::recognizeGatedActivation(Raiser &raiser, onnx::NodeOp mul) {
   return false;
 }
 
-void raise::registerNorms(Registry &registry) { registry.add("LayerNormalization", raiseLayerNormalization, 17); }
+void raise::registerNorms(Registry &registry) { registry.add("LayerNormalization", raiseLayerNormalization, 2, 3, 17); }

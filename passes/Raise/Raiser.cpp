@@ -40,8 +40,9 @@ LogicalResult Raiser::checkOperators() {
   std::map<std::string, Missing> missing;
   source_.walk([&](onnx::NodeOp node) {
     auto entry = registry.entries.find(node.getOpType());
-    if (node.getDomain().empty() && entry != registry.entries.end() &&
-        int64_t(node.getVersion()) >= entry->second.since)
+    int64_t version = node.getVersion();
+    if (node.getDomain().empty() && entry != registry.entries.end() && version >= entry->second.since &&
+        version <= kNewestOperatorSet)
       return;
     Missing &m = missing[(node.getDomain() + "::" + node.getOpType()).str()];
     m.domain = node.getDomain().empty() ? "ai.onnx" : node.getDomain().str();
@@ -92,6 +93,10 @@ Type Raiser::internalType(int64_t type) {
   return {};
 }
 
+bool Raiser::isUnsigned(int64_t type) {
+  return type == Element::UInt8 || type == Element::UInt16 || type == Element::UInt32 || type == Element::UInt64;
+}
+
 /// The type that a model's input or output has in memory.
 static Type storedType(Raiser &raiser, int64_t type) {
   if (type == Element::Float16)
@@ -101,18 +106,50 @@ static Type storedType(Raiser &raiser, int64_t type) {
   return raiser.internalType(type);
 }
 
+std::string Raiser::freshSymbol(std::string name) {
+  while (!takenSymbols.insert(name).second)
+    name += "_";
+  return name;
+}
+
+/// The symbol of a name in the model. Different names never become one symbol, and none of them the runtime's own.
+Size Raiser::symbolFor(StringRef text) {
+  auto [it, isNew] = symbolNames.try_emplace(text.str());
+  if (isNew) {
+    std::set<std::string> names;
+    Size::fromDimParam(text).collectSymbols(names);
+    it->second = freshSymbol(names.empty() ? "size" : *names.begin());
+  }
+  return Size::symbol(it->second);
+}
+
 Size Raiser::readSize(Attribute dim) {
   if (auto integer = dyn_cast<IntegerAttr>(dim))
     return integer.getInt();
-  Size parsed = Size::fromDimParam(cast<StringAttr>(dim).getValue());
+  StringRef text = cast<StringAttr>(dim).getValue();
+  if (text == "?")
+    return Size::symbol(freshSymbol("size"));
+  std::optional<Size> parsed = Size::parse(text);
+  if (!parsed)
+    return symbolFor(text);
   Size result;
-  for (auto &[monomial, coefficient] : parsed.terms()) {
+  for (auto &[monomial, coefficient] : parsed->terms()) {
     Size term = coefficient;
-    for (const std::string &name : monomial) {
-      auto it = renamed.find(name);
-      term = term * Size::symbol(it == renamed.end() ? name : it->second);
-    }
+    for (const std::string &name : monomial)
+      term = term * symbolFor(name);
     result = result + term;
+  }
+  return result;
+}
+
+SmallVector<Size> Raiser::checked(ArrayRef<Size> sizes) {
+  SmallVector<Size> result(sizes);
+  for (Size &size : result) {
+    std::optional<int64_t> constant = size.constant();
+    if (size.isValid() && (!constant || *constant >= 0))
+      continue;
+    impossibleSize = size.isValid() ? "a dimension of size " + size.str() : "a size beyond 64 bits";
+    size = 0;
   }
   return result;
 }
@@ -133,7 +170,8 @@ std::optional<SmallVector<Size>> Raiser::broadcast(ArrayRef<Size> a, ArrayRef<Si
 // Values
 //===------------------------------------------------------------------------------------------===//
 
-Value Raiser::generate(Type elementType, ArrayRef<Size> sizes, Body body) {
+Value Raiser::generate(Type elementType, ArrayRef<Size> unchecked, Body body) {
+  SmallVector<Size> sizes = checked(unchecked);
   SmallVector<Value> extents;
   for (const Size &size : sizes)
     if (!size.isConstant())
@@ -228,7 +266,8 @@ Value Raiser::element(OpBuilder &inner, Known &what, ValueRange indices) {
   return tensor::ExtractOp::create(inner, location, source, at);
 }
 
-Known Raiser::reshaped(Known &what, ArrayRef<Size> sizes) {
+Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
+  SmallVector<Size> sizes = checked(unchecked);
   Known result = what;
   result.sizes.assign(sizes.begin(), sizes.end());
   result.tensor = nullptr;
@@ -401,6 +440,7 @@ std::optional<SmallVector<int64_t>> Raiser::constants(Value value) {
 /// A cache is an argument whose only data use is as the first part of a Concat along the last axis but one that the
 /// model returns. Names do not matter.
 void Raiser::findCaches() {
+  takenSymbols = {"past", "capacity"};
   auto results = cast<func::ReturnOp>(source_.getBody().front().getTerminator()).getOperands();
   for (BlockArgument argument : source_.getArguments()) {
     auto dims = source_.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "onnx.dims");
@@ -423,20 +463,17 @@ void Raiser::findCaches() {
       continue;
     unsigned result = llvm::find(results, concat.getOutputs()[0]) - results.begin();
     // The cached length becomes the symbol that the runtime counts.
-    Size length = Size::fromDimParam(cast<StringAttr>(dims[2]).getValue());
-    if (length.terms().size() != 1 || length.terms().begin()->first.size() != 1 ||
-        length.terms().begin()->second != 1)
+    StringRef length = cast<StringAttr>(dims[2]).getValue();
+    std::optional<Size> parsed = Size::parse(length);
+    bool oneName = length != "?" && (!parsed || *parsed == Size::symbol(length.trim()));
+    if (!oneName)
       continue;
-    renamed[length.terms().begin()->first.front()] = "past";
-    caches[argument.getArgNumber()] = {result, {}};
+    symbolNames[length.trim().str()] = "past";
+    caches[argument.getArgNumber()] = {result, concat, {}};
   }
 }
 
 LogicalResult Raiser::raiseArguments() {
-  for (const char *reserved : {"past", "capacity"})
-    if (!renamed.count(reserved))
-      renamed[reserved] = std::string(reserved) + "_";
-  int unnamed = 0;
   Block &block = target.getBody().front();
   for (BlockArgument argument : source_.getArguments()) {
     unsigned number = argument.getArgNumber();
@@ -449,11 +486,11 @@ LogicalResult Raiser::raiseArguments() {
              << (type ? "shape" : "type") << " (run the exporter's shape inference)";
     Known what;
     what.elementType = type.getInt();
-    for (Attribute dim : dims) {
-      bool anonymous = isa<StringAttr>(dim) && cast<StringAttr>(dim).getValue() == "?";
-      what.sizes.push_back(anonymous ? Size::symbol("dim_" + std::to_string(unnamed++))
-                                     : readSize(dim));
-    }
+    for (Attribute dim : dims)
+      what.sizes.push_back(readSize(dim));
+    what.sizes = checked(what.sizes);
+    if (impossibleSize)
+      return emitError(argument.getLoc()) << "input " << name << " has " << *impossibleSize;
     if (!internalType(what.elementType))
       return emitError(argument.getLoc())
              << "input " << name << " has element type "
@@ -492,14 +529,26 @@ LogicalResult Raiser::raiseArguments() {
 }
 
 LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
-  for (Value operand : node.getInputs()) {
-    if (operand.getDefiningOp<onnx::NoneOp>())
-      continue;
-    Known &what = known(operand);
-    if (what.elementType == 0)
+  const Registry::Entry &entry = registry.entries[node.getOpType()];
+  if (node.getInputs().size() > entry.most)
+    return fail(node, "it has " + Twine(node.getInputs().size()) + " inputs, and takes at most " + Twine(entry.most));
+  for (unsigned i = 0; i != entry.least; ++i)
+    if (!hasInput(node, i))
+      return fail(node, "input " + Twine(i) + " is missing");
+  for (Value operand : node.getInputs())
+    if (!operand.getDefiningOp<onnx::NoneOp>() && known(operand).elementType == 0)
       return fail(node, "an input of it has no known type");
-  }
-  return registry.entries[node.getOpType()].raise(*this, node);
+  if (failed(entry.raise(*this, node)))
+    return failure();
+  for (Value output : node.getOutputs())
+    (void)checked(known(output).sizes);
+  if (impossibleSize)
+    return fail(node, "its result would have " + *impossibleSize);
+  return success();
+}
+
+bool Raiser::appendsToCache(onnx::NodeOp concat) {
+  return llvm::any_of(caches, [&](auto &entry) { return entry.second.concat == concat.getOperation(); });
 }
 
 LogicalResult Raiser::raiseReturn() {
@@ -536,8 +585,9 @@ LogicalResult Raiser::raiseReturn() {
 
 LogicalResult Raiser::run() {
   source_ = module.lookupSymbol<func::FuncOp>("main");
-  if (!source_)
-    return module.emitError() << "has no function @main";
+  if (!source_ || !source_.getBody().hasOneBlock() ||
+      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
+    return module.emitError() << "has no function @main that ends in a return";
   if (failed(checkOperators()))
     return failure();
   builder.setInsertionPointAfter(source_);

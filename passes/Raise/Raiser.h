@@ -23,7 +23,9 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 namespace otf::raise {
@@ -47,18 +49,25 @@ class Raiser;
 /// Raises one node: reads inputs with `Raiser::input`, writes outputs with `Raiser::set`.
 using RaiseFunction = std::function<mlir::LogicalResult(Raiser &, onnx::NodeOp)>;
 
-/// Functions by operator of the default domain, each with the first operator-set version it is right for.
+/// Functions by operator of the default domain, each with the first operator-set version it is right for and how many
+/// inputs it needs: the first `least` must be there, and none after `most`.
 struct Registry {
   struct Entry {
-    int64_t since;
     RaiseFunction raise;
+    unsigned least, most;
+    int64_t since;
   };
   llvm::StringMap<Entry> entries;
 
-  void add(llvm::StringRef op, RaiseFunction raise, int64_t since = 7) {
-    entries[op] = {since, std::move(raise)};
+  void add(llvm::StringRef op, RaiseFunction raise, unsigned least, unsigned most, int64_t since = 7) {
+    entries[op] = {std::move(raise), least, most, since};
   }
 };
+
+inline constexpr unsigned kAnyNumber = ~0u;
+
+/// The newest operator set of the default domain whose changes were read for the operators here.
+inline constexpr int64_t kNewestOperatorSet = 28;
 
 void registerElementwise(Registry &);
 void registerShapes(Registry &);
@@ -138,6 +147,11 @@ public:
   /// The internal MLIR type of an ONNX element type; null if there is none.
   mlir::Type internalType(int64_t elementType);
 
+  bool isUnsigned(int64_t elementType);
+
+  /// Is this the Concat that adds a step's positions to a cache?
+  bool appendsToCache(onnx::NodeOp concat);
+
   mlir::LogicalResult fail(onnx::NodeOp node, const llvm::Twine &what);
 
 private:
@@ -153,7 +167,11 @@ private:
   WeightOp weight(onnx::FileBlobAttr blob, llvm::StringRef name, mlir::RankedTensorType type,
                   bool transposed);
   Size readSize(mlir::Attribute dim);
+  Size symbolFor(llvm::StringRef text);
+  std::string freshSymbol(std::string name);
   bool isCache(unsigned argument) { return caches.count(argument) != 0; }
+  /// Sizes as a tensor type takes them; remembers an impossible one for the node's error.
+  llvm::SmallVector<Size> checked(llvm::ArrayRef<Size> sizes);
 
   mlir::ModuleOp module;
   mlir::func::FuncOp source_, target;
@@ -166,10 +184,13 @@ private:
   /// Caches by argument of the model, and the result that holds each after the step.
   struct Cache {
     unsigned result;
+    mlir::Operation *concat;
     CacheOp op;
   };
   std::map<unsigned, Cache> caches;
-  std::map<std::string, std::string> renamed; // symbols
+  std::map<std::string, std::string> symbolNames; // the model's text to a symbol
+  std::set<std::string> takenSymbols;
+  std::optional<std::string> impossibleSize;
 };
 
 } // namespace otf::raise

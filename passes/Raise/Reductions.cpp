@@ -100,6 +100,8 @@ LogicalResult raiseReduction(Raiser &raiser, onnx::NodeOp node, Reduction kind) 
       sizes.push_back(1);
   }
   Type type = raiser.internalType(input.elementType);
+  if ((kind == Reduction::max || kind == Reduction::min) && raiser.isUnsigned(input.elementType))
+    return raiser.fail(node, "unsigned integers are not supported");
   if (kind == Reduction::mean && !isa<FloatType>(type))
     return raiser.fail(node, "a mean of integers is not supported");
   raiser.set(node, raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
@@ -169,11 +171,11 @@ LogicalResult raiseSoftmax(Raiser &raiser, onnx::NodeOp node) {
 
 void raise::registerReductions(Registry &registry) {
   auto add = [&](StringRef name, Reduction kind) {
-    registry.add(name, [kind](Raiser &raiser, onnx::NodeOp node) { return raiseReduction(raiser, node, kind); });
+    registry.add(name, [kind](Raiser &raiser, onnx::NodeOp node) { return raiseReduction(raiser, node, kind); }, 1, 2);
   };
   add("ReduceSum", Reduction::sum);
   add("ReduceMean", Reduction::mean);
   add("ReduceMax", Reduction::max);
   add("ReduceMin", Reduction::min);
-  registry.add("Softmax", raiseSoftmax);
+  registry.add("Softmax", raiseSoftmax, 1, 1);
 }

@@ -199,10 +199,13 @@ LogicalResult raiseConstantOfShape(Raiser &raiser, onnx::NodeOp node) {
 LogicalResult raiseRange(Raiser &raiser, onnx::NodeOp node) {
   Known &start = raiser.input(node, 0), &limit = raiser.input(node, 1), &delta = raiser.input(node, 2);
   std::optional<Size> length;
-  if (start.integers && limit.integers && delta.integers)
+  auto one = [](const Known &k) { return k.integers && k.integers->size() == 1; };
+  if (one(start) && one(limit) && one(delta))
     length = (limit.integers->front() - start.integers->front()).divide(delta.integers->front());
   if (!length)
     return raiser.fail(node, "its bounds must be integers known from sizes, and its step must divide them");
+  if (std::optional<int64_t> constant = length->constant(); constant && *constant < 0)
+    length = 0; // an empty range
   Type type = raiser.internalType(start.elementType);
   raiser.set(node, raiser.generated(start.elementType, {*length}, [&](OpBuilder &b, ValueRange at) -> Value {
     Location l = node.getLoc();
@@ -217,13 +220,13 @@ LogicalResult raiseRange(Raiser &raiser, onnx::NodeOp node) {
 } // namespace
 
 void raise::registerShapes(Registry &registry) {
-  registry.add("Shape", raiseShape);
-  registry.add("Reshape", raiseReshape);
-  registry.add("Flatten", raiseFlatten);
-  registry.add("Unsqueeze", raiseUnsqueeze);
-  registry.add("Squeeze", raiseSqueeze);
-  registry.add("Expand", raiseExpand, 8);
-  registry.add("ConstantOfShape", raiseConstantOfShape, 9);
-  registry.add("Range", raiseRange, 11);
-  registry.add("Constant", nullptr); // read by the walk itself
+  registry.add("Shape", raiseShape, 1, 1);
+  registry.add("Reshape", raiseReshape, 2, 2);
+  registry.add("Flatten", raiseFlatten, 1, 1);
+  registry.add("Unsqueeze", raiseUnsqueeze, 1, 2);
+  registry.add("Squeeze", raiseSqueeze, 1, 2);
+  registry.add("Expand", raiseExpand, 2, 2, 8);
+  registry.add("ConstantOfShape", raiseConstantOfShape, 1, 1, 9);
+  registry.add("Range", raiseRange, 3, 3, 11);
+  registry.add("Constant", nullptr, 0, 0); // read by the walk itself
 }
