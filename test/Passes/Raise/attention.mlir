@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt --otf-import %s | FileCheck %s
 
 // Two query heads share one cached head. The cache is found by dataflow; its length becomes the symbol "past".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt --otf-import %s | FileCheck %s
 
 // A broadcast reads index 0 of the dimension of size 1; the loop space is the result's.

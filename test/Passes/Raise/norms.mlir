@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt --otf-import %s | FileCheck %s
 
 // x / sqrt(mean(x²) + epsilon) · gain, however it is spelled, is one norm.

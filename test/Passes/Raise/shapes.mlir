@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt --otf-import %s | FileCheck %s
 
 // Shape arithmetic leaves nothing to run: the target of the reshape is known from the input's sizes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: %not otf-opt --otf-import %s 2>&1 | FileCheck %s
 
 // Every operator that is missing is said at once, with its nodes and the operator set.
