@@ -20,11 +20,13 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 using namespace mlir;
@@ -61,6 +63,7 @@ private:
   LogicalResult runPasses(Emit stage);
   LogicalResult emitText(llvm::function_ref<void(llvm::raw_ostream &)> print);
   LogicalResult emitPlan();
+  LogicalResult checkOutput();
   LogicalResult writeWeights(StreamEncoder &weights, plan::Writer *writer);
   LogicalResult fail(const llvm::Twine &message) {
     errors.print(message.str());
@@ -150,12 +153,33 @@ LogicalResult Compilation::runPasses(Emit stage) {
 
 LogicalResult Compilation::emitText(llvm::function_ref<void(llvm::raw_ostream &)> print) {
   std::string output = options.output.empty() ? "-" : options.output;
+  if (output == "-") { // llvm::outs() would end the process on a full disk
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    print(stream);
+    bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    if (std::fflush(stdout) != 0 || !written)
+      return fail(llvm::Twine("standard output: cannot be written (") + std::strerror(errno) + ")");
+    return success();
+  }
   llvm::Error error = llvm::writeToOutput(output, [&](llvm::raw_ostream &out) {
     print(out);
     return llvm::Error::success();
   });
   if (error)
     return fail(output + ": cannot be written (" + llvm::toString(std::move(error)) + ")");
+  return success();
+}
+
+/// The model's own files are not overwritten, by whatever name.
+LogicalResult Compilation::checkOutput() {
+  for (const std::string &output : {options.output, options.report})
+    for (unsigned i = 0; i != file->files().size(); ++i) {
+      std::error_code ignored;
+      std::filesystem::path source = std::filesystem::path(file->folder().str()) / file->files().name(i).str();
+      if (!output.empty() && std::filesystem::equivalent(output, source, ignored))
+        return fail(output + ": is a file of the model (choose another name for what is written)");
+    }
   return success();
 }
 
@@ -266,15 +290,6 @@ LogicalResult Compilation::emitPlan() {
       {SectionKind::metadata,
        {std::string(reinterpret_cast<const char *>(serialized.data()), serialized.size())}});
 
-  if (!options.report.empty()) {
-    llvm::Error error = llvm::writeToOutput(options.report, [&](llvm::raw_ostream &out) {
-      out << report;
-      return llvm::Error::success();
-    });
-    if (error)
-      return fail(options.report + ": cannot be written (" + llvm::toString(std::move(error)) +
-                  ")");
-  }
   if (writer) {
     progress.show("writing " + options.output);
     for (const Section &section : sections) {
@@ -284,11 +299,18 @@ LogicalResult Compilation::emitPlan() {
       writer->endSection();
     }
     std::string error;
-    if (!writer->finish(error)) {
-      if (!options.report.empty() && options.report != "-")
-        llvm::sys::fs::remove(options.report);
+    if (!writer->finish(error))
       return fail(options.output + ": " + error);
-    }
+  }
+  // Last, so that a report is never newer than its plan; writeToOutput renames a finished file.
+  if (!options.report.empty()) {
+    llvm::Error error = llvm::writeToOutput(options.report, [&](llvm::raw_ostream &out) {
+      out << report;
+      return llvm::Error::success();
+    });
+    if (error)
+      return fail(options.report + ": cannot be written (" + llvm::toString(std::move(error)) +
+                  ")");
   }
   summarise(*weights, sections);
   return success();
@@ -301,7 +323,7 @@ CompileStatus Compilation::run() {
            : missing         ? CompileStatus::missing
                              : CompileStatus::badInput;
   };
-  if (failed(import()))
+  if (failed(import()) || failed(checkOutput()))
     return status(failure());
   Emit last = options.emit > Emit::planned ? Emit::planned : options.emit;
   for (int stage = int(Emit::imported); stage <= int(last); ++stage)

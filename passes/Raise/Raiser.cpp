@@ -47,8 +47,10 @@ LogicalResult Raiser::checkOperators() {
     Missing &m = missing[(node.getDomain() + "::" + node.getOpType()).str()];
     m.domain = node.getDomain().empty() ? "ai.onnx" : node.getDomain().str();
     m.version = node.getVersion();
+    // The importer's location: the node's name, or that of its first output.
+    auto name = dyn_cast<NameLoc>(node.getLoc());
     if (m.count++ < 3)
-      m.nodes += (m.nodes.empty() ? "" : ", ") + ("'" + node.getNodeName() + "'").str();
+      m.nodes += (m.nodes.empty() ? "'" : ", '") + (name ? name.getName().str() : node.getNodeName().str()) + "'";
   });
   if (missing.empty())
     return success();
@@ -309,7 +311,7 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
       return existing;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(target);
-  WeightOp op = WeightOp::create(builder, *currentLocation, builder.getStringAttr(name),
+  WeightOp op = WeightOp::create(builder, NameLoc::get(builder.getStringAttr(name)), builder.getStringAttr(name),
                                  TypeAttr::get(type), where, /*scale=*/FlatSymbolRefAttr(),
                                  /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
                                  /*vocabulary=*/UnitAttr());

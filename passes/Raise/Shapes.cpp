@@ -59,10 +59,11 @@ LogicalResult raiseReshape(Raiser &raiser, onnx::NodeOp node) {
   if (inferred) {
     std::optional<Size> size = count.divide(rest);
     if (!size)
-      return raiser.fail(node, "cannot divide " + count.str() + " elements by " + rest.str());
+      return raiser.fail(node, "whether " + count.str() + " elements divide by " + rest.str() +
+                                   " depends on the input (export the model with a fixed size there)");
     sizes[*inferred] = *size;
   }
-  if (elementCount(sizes) != count)
+  if (elementCount(sizes) != count) // also where only some inputs fit
     return raiser.fail(node, "cannot give " + count.str() + " elements the shape of " +
                                  elementCount(sizes).str());
   raiser.set(node, raiser.reshaped(input, sizes));

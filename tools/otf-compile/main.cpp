@@ -110,6 +110,10 @@ static int parseAndRun(int argc, char **argv) {
   bool plan = options.emit == CompileOptions::Emit::plan;
   if (plan && options.output.empty() && !options.dryRun)
     return usageError("-o is required: the plan file to write");
+  if (plan && options.output == "-")
+    return usageError("-o -: a plan is not written to standard output; name a file");
+  if (!options.report.empty() && options.report == options.output)
+    return usageError("--report and -o name the same file");
   if (!plan && (options.dryRun || !options.report.empty()))
     return usageError("--dry-run and --report need --emit=plan");
   return int(otf::compile(options));

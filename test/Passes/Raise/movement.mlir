@@ -43,6 +43,7 @@ module attributes {onnx.files = ["m"]} {
 
 // A matrix that the file holds K x N is a weight of N x K; a bias behind it is the linear's.
 // CHECK: otf.weight @w : tensor<20x8xf32> = {{.*}}transposed
+// CHECK-LABEL: func.func @main
 // CHECK: otf.linear %arg0, %{{.*}} bias %{{.*}} -> tensor<?x20xf32, #otf.dims<"s">>
 module attributes {onnx.files = ["m"]} {
   onnx.initializer @w = #onnx.blob<file = 0, offset = 0, length = 640, type = 1, dims = [8, 20]>
