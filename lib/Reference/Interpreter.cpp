@@ -29,7 +29,7 @@ bool isReal(RankedTensorType type) { return isa<FloatType>(type.getElementType()
 class Interpreter {
 public:
   Interpreter(Symbols symbols, const FileSet *files, States states, RunKernel runKernel)
-      : symbols(std::move(symbols)), scope{this->symbols, {}, {}}, files(files),
+      : symbols(std::move(symbols)), scope(this->symbols), files(files),
         states(std::move(states)), runKernel(std::move(runKernel)) {}
 
   /// Everything but the terminator.
@@ -380,8 +380,8 @@ llvm::Error inFunction(func::FuncOp function, llvm::Error error) {
 }
 
 /// Symbols of @main: those of its inputs, and "past", the length of the caches.
-llvm::Expected<Symbols> bind(func::FuncOp main, const Tensors &inputs, const States &states,
-                             std::vector<const Tensor *> &arguments) {
+llvm::Expected<Symbols> bindSymbols(func::FuncOp main, const Tensors &inputs, const States &states,
+                                    std::vector<const Tensor *> &arguments) {
   std::map<std::string, int64_t> known;
   auto module = main->getParentOfType<ModuleOp>();
   std::map<std::string, int64_t> lengths;
@@ -432,7 +432,7 @@ llvm::Expected<Tensors> interpret(ModuleOp module, const FileSet &files, const T
   if (!main || main.isExternal() || !llvm::hasSingleElement(main.getBody()))
     return failure(module, "has no function @main of one block");
   std::vector<const Tensor *> arguments;
-  llvm::Expected<Symbols> symbols = bind(main, inputs, states, arguments);
+  llvm::Expected<Symbols> symbols = bindSymbols(main, inputs, states, arguments);
   if (!symbols)
     return inFunction(main, symbols.takeError());
   Interpreter interpreter(std::move(*symbols), &files, states, std::move(runKernel));

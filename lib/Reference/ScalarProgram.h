@@ -20,6 +20,8 @@ namespace otf::reference {
 
 /// What a program may read that it does not compute. Tensors must outlive the program.
 struct Scope {
+  explicit Scope(const Symbols &symbols) : symbols(symbols) {}
+
   const Symbols &symbols;
   llvm::DenseMap<mlir::Value, const Tensor *> tensors;
   llvm::DenseMap<mlir::Value, Scalar> scalars;
