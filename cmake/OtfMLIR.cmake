@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # LLVM, MLIR and lld 22 as static archives.
 #
 # Debian builds them with LLVM_LINK_LLVM_DYLIB, so every archive's link interface names libLLVM.so as well; linked as it

@@ -18,8 +18,8 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
   let summary = "gives every weight matrix an encoding";
   let description = [{
     Writes `encoding` on each weight that a linear or an embedding reads as a matrix, and marks vocabulary
-    tables: what an embedding reads, and what produces a result of the function with nothing but casts and
-    reshapes between. A weight that has an encoding keeps it, so a choice made by hand or by an earlier pass stands.
+    tables: what an embedding reads, and what produces a result of the function with nothing but casts between floats,
+    reshapes, and moves of elements (transpositions, slices) between. A weight that has an encoding keeps it, so a choice made by hand or by an earlier pass stands.
 
     ```mlir
     otf.weight @q : tensor<8x32xf32> = #otf.blob<...>
@@ -75,8 +75,8 @@ def FoldNorms : OtfPass<"otf-fold-norms"> {
   let summary = "moves a norm's gain into the weights that read it";
   let description = [{
     W (g · x) = (W · diag(g)) x. The fold is recorded as `scale` and applied while the plan is written. It happens when the
-    norm has no bias, every user of the norm is a linear, and every weight among them is read by such linears only, stays
-    f32, and has no scale yet. Coded weights keep the gain apart: it damps the channels that would set the scales of int8
+    norm has no bias, every user of the norm is a linear, and every weight among them is read by such linears only, is decided
+    to be f32, and has no scale yet. Undecided weights may still become coded. Coded weights keep the gain apart: it damps the channels that would set the scales of int8
     activations (measured; see the file).
 
     ```mlir
@@ -326,7 +326,8 @@ def VerifyStage : OtfPass<"otf-verify-stage"> {
     2. annotated: imported, and every weight that is read as a matrix has an encoding; outliers only where it is coded.
     3. quantized: annotated, and matrices have their weights' encodings; a linear on a coded matrix reads records.
     4. fused: quantized, and no gated_activation is left.
-    5. planned: functions hold plan operators only; allocs have slots, launches extents and grains.
+    5. planned: functions hold plan operators only; allocs have slots, launches extents and grains of 32 bits; inputs have
+       different names, and so have outputs.
 
     ```mlir
     otf.weight @q : tensor<8x32xf32> = #otf.blob<...>    // error: 'otf.weight' op has no encoding (stage annotated; run otf-choose-bits)

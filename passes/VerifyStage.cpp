@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -184,8 +185,12 @@ void checkLaunch(Checker &checker, plan::LaunchOp launch) {
     checker.at(launch) << "has no extent or grain (run otf-schedule)";
   else if (!otf::Size::parse(*launch.getExtent()))
     checker.at(launch) << "has an extent that is no size: \"" << *launch.getExtent() << "\"";
-  else if (*launch.getGrain() < 1)
-    checker.at(launch) << "has a grain of " << *launch.getGrain() << ", which must be at least 1";
+  else if (std::optional<int64_t> extent = otf::Size::parse(*launch.getExtent())->constant();
+           extent && *extent < 0)
+    checker.at(launch) << "has a negative extent: " << *extent;
+  // The accessor's value is unsigned.
+  else if (int64_t grain = launch.getGrainAttr().getInt(); grain < 1 || grain > UINT32_MAX)
+    checker.at(launch) << "has a grain of " << grain << ", which must be from 1 to " << UINT32_MAX;
   for (auto size : launch.getSizes().getAsRange<StringAttr>())
     if (!otf::Size::parse(size.getValue()))
       checker.at(launch) << "gives a size that is none: " << size;
@@ -200,6 +205,7 @@ void checkLaunch(Checker &checker, plan::LaunchOp launch) {
 
 void planned(Checker &checker) {
   checker.functions([&](func::FuncOp function) {
+    llvm::StringSet<> inputs, outputs;
     if (function.getNumArguments() != 0 || function.getNumResults() != 0)
       checker.at(function) << "still has arguments or results (run otf-bufferize)";
     for (Block &block : function.getBody())
@@ -209,6 +215,14 @@ void planned(Checker &checker) {
         else if (auto alloc = dyn_cast<plan::AllocOp>(op)) {
           if (!alloc.getSlot())
             checker.at(alloc) << "has no slot (run otf-schedule)";
+          else if (alloc.getSlotAttr().getInt() < 0)
+            checker.at(alloc) << "has the slot " << alloc.getSlotAttr().getInt();
+        } else if (auto input = dyn_cast<plan::InputOp>(op)) {
+          if (!inputs.insert(input.getName()).second)
+            checker.at(input) << "is a second input of the name \"" << input.getName() << "\"";
+        } else if (auto output = dyn_cast<plan::OutputOp>(op)) {
+          if (!outputs.insert(output.getName()).second)
+            checker.at(output) << "is a second output of the name \"" << output.getName() << "\"";
         } else if (isa<plan::CallOp>(op))
           checker.at(&op) << "has no buffers (run otf-bufferize)";
         else if (!isa_and_nonnull<plan::PlanDialect>(op.getDialect()) && !isa<func::ReturnOp>(op))

@@ -78,7 +78,8 @@ otf_status otf_plan_open(const char *path, otf_plan **plan) {
   *plan = nullptr;
   Result<std::unique_ptr<PlanFile>> file = PlanFile::open(path);
   if (!file.ok())
-    return report(Status(file.status().code(), cat(path, ": ", file.status().message())));
+    return report(Status(file.status().code(),
+                         cat(*path ? path : "''", ": ", file.status().message())));
   auto shared = std::make_shared<SharedPlan>();
   shared->file = std::move(file.value());
   *plan = new otf_plan{std::move(shared)};

@@ -12,12 +12,20 @@ namespace otf::runtime {
 // than everything else takes; a CPU gains little from longer chunks and is kept below 32 MiB.
 static constexpr int64_t kLongestChunk = 512, kShortestChunk = 64, kMostLogits = 32 << 20;
 
+/// The extent of the logits' last axis, or nothing when it is not a constant.
+static std::optional<int64_t> logitsWidth(const Session &session, const TensorInfo &logits) {
+  const Polynomial &width = session.plan.sizes[logits.shape.back()];
+  if (width.size() != 1 || !width[0].symbols.empty())
+    return std::nullopt;
+  return width[0].coefficient;
+}
+
 static size_t chunkLength(const Session &session, const TensorInfo &logits) {
-  const Polynomial &vocabulary = session.plan.sizes[logits.shape.back()];
-  if (!session.hostVisible() || vocabulary.size() != 1 || !vocabulary[0].symbols.empty())
+  std::optional<int64_t> width = logitsWidth(session, logits);
+  if (!session.hostVisible() || !width)
     return kLongestChunk;
-  int64_t rows = kMostLogits / int64_t(elementSize(logits.type)) /
-                 std::max<int64_t>(vocabulary[0].coefficient, 1);
+  int64_t rows =
+      kMostLogits / int64_t(elementSize(logits.type)) / std::max<int64_t>(*width, 1);
   return size_t(std::clamp(rows, kShortestChunk, kLongestChunk));
 }
 
@@ -55,6 +63,12 @@ Result<std::unique_ptr<Decoder>> Decoder::create(Session &session) {
     return badInput("output '", output.name, "': expected floats with a vocabulary axis, found ",
                     elementName(output.type));
   decoder->chunk = chunkLength(session, output);
+  // The embedding may have more rows than there are logits; where the plan does not tell, the
+  // logits do.
+  for (const TensorInfo &input : session.plan.inputs)
+    if (input.name == "input_ids")
+      decoder->vocabulary =
+          input.limit ? input.limit : logitsWidth(session, output).value_or(INT64_MAX);
   return decoder;
 }
 
@@ -62,9 +76,18 @@ bool Decoder::hasRoom() const {
   return session.plan.states.empty() || session.stateLength() < session.stateCapacity();
 }
 
+Status Decoder::check(int32_t id, size_t position) const {
+  if (id < 0 || id >= vocabulary)
+    return badInput("token id ", id, " at position ", position, ": the model knows 0 to ",
+                    vocabulary - 1, " (is this its tokenizer?)");
+  return {};
+}
+
 Status Decoder::start(std::span<const int32_t> ids) {
   if (ids.empty())
     return badInput("prompt: it has no tokens (give at least one)");
+  for (size_t i = 0; i < ids.size(); ++i)
+    OTF_TRY(check(ids[i], i));
   // Somebody else has used the session.
   if (session.stateLength() != int64_t(held))
     held = 0;
@@ -79,6 +102,7 @@ Status Decoder::start(std::span<const int32_t> ids) {
 }
 
 Status Decoder::append(int32_t id) {
+  OTF_TRY(check(id, tokens.size()));
   tokens.push_back(id);
   return feed();
 }

@@ -24,12 +24,15 @@ public:
   /// For each token of the vocabulary how likely it is next.
   std::span<const float> logits() const { return row; }
   const std::vector<int32_t> &history() const { return tokens; }
+  /// Token ids are below it.
+  int64_t vocabularySize() const { return vocabulary; }
   /// Whether one more token fits.
   bool hasRoom() const;
 
 private:
   enum class Role : uint8_t { ids, mask, positions, keep };
   explicit Decoder(Session &session) : session(session) {}
+  Status check(int32_t id, size_t position) const;
   Status feed();
   Status feedChunk(size_t begin, size_t end);
   Status give(size_t input, std::span<const int64_t> shape, std::span<const int64_t> values);
@@ -37,6 +40,7 @@ private:
 
   Session &session;
   size_t logitsOutput = 0, chunk = 0;
+  int64_t vocabulary = INT64_MAX; // where the plan does not tell
   std::vector<Role> roles;      // of the plan's inputs
   std::vector<int32_t> tokens;  // the text; the states hold the first `held` of them
   size_t held = 0;

@@ -4,13 +4,14 @@
 // form that numpy writes, with any order and spacing.
 #include "runtime/Npy.h"
 
+#include "runtime/RegularFile.h"
 #include "runtime/Session.h"
 
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <memory>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,9 +126,8 @@ private:
   std::string_view rest;
 };
 
-} // namespace
-
-Result<NpyArray> parseNpy(Bytes file) {
+/// Everything but the elements, which begin at `begin`.
+Status readHeader(Bytes file, NpyArray &array, size_t &begin) {
   std::string_view text(reinterpret_cast<const char *>(file.data()), file.size());
   if (text.substr(0, kMagic.size()) != kMagic || text.size() < 10)
     return badInput("npy: not a .npy file (numpy.save writes one)");
@@ -139,36 +139,45 @@ Result<NpyArray> parseNpy(Bytes file) {
     return badInput("npy: the file is cut");
   for (size_t i = 0; i < sizeBytes; ++i)
     length |= size_t(uint8_t(text[8 + i])) << (8 * i);
-  size_t begin = 8 + sizeBytes;
+  begin = 8 + sizeBytes;
   if (length > text.size() - begin)
     return badInput("npy: the file is cut");
 
-  NpyArray array;
   OTF_TRY(HeaderReader(text.substr(begin, length)).read(array));
-  Bytes data = file.subspan(begin + length);
+  begin += length;
+  Bytes data = file.subspan(begin);
   std::optional<int64_t> bytes = byteCount(array.type, array.shape);
   if (!bytes || uint64_t(*bytes) > data.size())
     return badInput("npy: the file is cut: ", data.size(), " bytes of data, its shape needs ",
                     bytes ? std::to_string(*bytes) : "more than 2^63");
   if (uint64_t(*bytes) < data.size())
     return badInput("npy: ", data.size(), " bytes of data, its shape needs ", *bytes);
-  array.bytes.assign(data.begin(), data.end());
+  return {};
+}
+
+} // namespace
+
+Result<NpyArray> parseNpy(Bytes file) {
+  NpyArray array;
+  size_t begin;
+  OTF_TRY(readHeader(file, array, begin));
+  array.bytes.assign(file.begin() + ptrdiff_t(begin), file.end());
   return array;
 }
 
-using File = std::unique_ptr<FILE, decltype([](FILE *f) { fclose(f); })>;
-
 Result<NpyArray> readNpy(const std::string &path) {
-  File file(fopen(path.c_str(), "rbe"));
-  if (!file)
-    return badInput("cannot be opened (", std::strerror(errno), ")");
-  std::vector<std::byte> content;
-  std::byte part[1 << 16];
-  while (size_t n = fread(part, 1, sizeof part, file.get()))
-    content.insert(content.end(), part, part + n);
-  if (ferror(file.get()))
-    return badInput("cannot be read (", std::strerror(errno), ")");
-  return parseNpy(content);
+  Result<RegularFile> file = RegularFile::open(path);
+  if (!file.ok())
+    return file.status();
+  Result<std::vector<std::byte>> content = file.value().read();
+  if (!content.ok())
+    return content.status();
+  NpyArray array;
+  size_t begin;
+  OTF_TRY(readHeader(content.value(), array, begin));
+  array.bytes = std::move(content.value());
+  array.bytes.erase(array.bytes.begin(), array.bytes.begin() + ptrdiff_t(begin));
+  return array;
 }
 
 Status writeNpy(const std::string &path, ElementType type, std::span<const int64_t> shape,
@@ -187,9 +196,15 @@ Status writeNpy(const std::string &path, ElementType type, std::span<const int64
   start += {'\1', '\0', char(header.size() & 255), char(header.size() >> 8)};
   size_t bytes = size_t(byteCount(type, shape).value_or(0));
 
-  FILE *file = fopen(path.c_str(), "wbe");
-  if (!file)
-    return badInput("cannot be created (", std::strerror(errno), ")");
+  // Without O_NONBLOCK a pipe that nobody reads would make us wait for ever.
+  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+  FILE *file = fd < 0 || fcntl(fd, F_SETFL, 0) != 0 ? nullptr : fdopen(fd, "wb");
+  if (!file) {
+    int error = errno;
+    if (fd >= 0)
+      close(fd);
+    return badInput("cannot be created (", std::strerror(error), ")");
+  }
   bool good = fwrite(start.data(), 1, start.size(), file) == start.size() &&
               fwrite(header.data(), 1, header.size(), file) == header.size() &&
               fwrite(data, 1, bytes, file) == bytes;

@@ -72,6 +72,10 @@ struct MetadataReader {
       info.name = view(t->name());
       OTF_TRY(type(t->type(), info.name, info.type));
       OTF_TRY(sizes(t->shape(), info.name, info.shape));
+      info.limit = t->limit();
+      bool isIndex = info.type == ElementType::i64 || info.type == ElementType::i32;
+      if (info.limit < 0 || (info.limit != 0 && !isIndex))
+        return bad("'", info.name, "' of type ", elementName(info.type), " has the limit ", info.limit);
     }
     return {};
   }

@@ -5,16 +5,15 @@
 // what is left of the file, which cannot wrap.
 #include "runtime/PlanFile.h"
 
+#include "runtime/RegularFile.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace otf::runtime {
 
@@ -34,17 +33,12 @@ const char *elementName(ElementType type) {
 }
 
 Result<std::unique_ptr<PlanFile>> PlanFile::open(const std::string &path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return badInput("cannot be opened (", std::strerror(errno), ")");
-  struct stat status;
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(fd);
-    return badInput("is not a regular file (give the path of a plan that otf-compile wrote)");
-  }
-  size_t size = size_t(status.st_size);
-  void *mapping = size ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
-  ::close(fd);
+  Result<RegularFile> opened = RegularFile::open(path);
+  if (!opened.ok())
+    return opened.status();
+  size_t size = size_t(opened.value().size());
+  void *mapping =
+      size ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, opened.value().descriptor(), 0) : nullptr;
   if (mapping == MAP_FAILED)
     return deviceError("cannot be mapped (", std::strerror(errno), ")");
   std::unique_ptr<PlanFile> plan(new PlanFile);
@@ -111,6 +105,9 @@ Status PlanFile::readContainer() {
                     " (copy it again)");
   if (header.fileSize < file.size())
     return damaged(cat("the file has ", file.size(), " bytes, its header says ", header.fileSize));
+  // One of each kind at most: a table of a hostile length is not worth reading.
+  if (header.sectionCount > uint32_t(SectionKind::report))
+    return damaged(cat(header.sectionCount, " sections"));
   if (header.sectionCount > (file.size() - sizeof header) / sizeof(SectionEntry))
     return damaged("the section table does not fit in the file");
 

@@ -40,6 +40,7 @@ struct TensorInfo {
   std::string_view name;
   ElementType type;
   std::vector<SizeId> shape;
+  int64_t limit = 0; // of an input: elements must be in [-limit, limit); 0: any value will do
 };
 
 struct StateInfo {

@@ -68,6 +68,20 @@ static std::string nameList(const PlanFile &plan) {
   return names.empty() ? "none" : names;
 }
 
+/// Kernels read rows of a table without asking whether they are there.
+template <typename Int>
+static Status checkLimit(const TensorInfo &input, const void *data, int64_t bytes) {
+  for (int64_t i = 0; i < bytes / int64_t(sizeof(Int)); ++i) {
+    Int value; // the caller's array need not be aligned
+    std::memcpy(&value, static_cast<const std::byte *>(data) + i * int64_t(sizeof(Int)), sizeof value);
+    if (value < -input.limit || value >= input.limit)
+      return badInput("input '", input.name, "': the value ", value, " at position ", i,
+                      " names no row of its table (expected ", -input.limit, " to ",
+                      input.limit - 1, ")");
+  }
+  return {};
+}
+
 Status Session::setInput(std::string_view name, const TensorView &value) {
   size_t index = 0;
   for (; index < inputs.size(); ++index)
@@ -94,6 +108,10 @@ Status Session::setInput(std::string_view name, const TensorView &value) {
   std::optional<int64_t> bytes = byteCount(type, value.shape);
   if (!bytes)
     return badInput("input '", name, "': its shape is negative or too large");
+  if (!isState && plan.inputs[index].limit != 0)
+    OTF_TRY(type == ElementType::i64
+                ? checkLimit<int64_t>(plan.inputs[index], value.data, *bytes)
+                : checkLimit<int32_t>(plan.inputs[index], value.data, *bytes));
 
   Input &input = inputs[index];
   input.shape.assign(value.shape.begin(), value.shape.end());
@@ -142,7 +160,10 @@ Status Session::bindSizes() {
   if (plan.states.empty())
     return plan.sizes.evaluate(binding, values);
 
+  // A given state of batch 0 has no bytes whatever length it claims.
   const int64_t past = binding.value(plan.past);
+  if (past < 0 || past > kMostItems)
+    return badInput("context: states of ", past, " positions are not possible");
   std::optional<int64_t> appended;
   for (const StateInfo &state : plan.states) {
     Result<int64_t> size = binding.evaluate(plan.sizes[state.appended]);
@@ -154,7 +175,7 @@ Status Session::bindSizes() {
                       " positions, to the others ", appended.value_or(0));
     appended = size.value();
   }
-  int64_t needed = past + *appended; // both are below 2^62
+  int64_t needed = past + *appended; // each is at most kMostItems
   if (needed > capacity && statesGiven) {
     // All of the cache is replaced anyway, so it may as well become larger.
     capacity = needed;
@@ -169,6 +190,7 @@ Status Session::bindSizes() {
 Status Session::stateLayout(size_t s, int64_t &bytes, int64_t &rows, int64_t &inner) const {
   const StateInfo &state = plan.states[s];
   rows = 1, inner = int64_t(elementSize(state.type));
+  int64_t run; // of one row: also where a size is 0, copies step by it
   bool fits = true;
   for (size_t axis = 0; axis < state.shape.size(); ++axis) {
     int64_t extent = values[state.shape[axis]];
@@ -177,7 +199,7 @@ Status Session::stateLayout(size_t s, int64_t &bytes, int64_t &rows, int64_t &in
     int64_t &side = axis < state.axis ? rows : inner;
     fits = fits && extent >= 0 && multiply(side, extent, side);
   }
-  if (!fits || !multiply(rows, inner, bytes) || !multiply(bytes, capacity, bytes))
+  if (!fits || !multiply(inner, capacity, run) || !multiply(rows, run, bytes))
     return badInput("state '", state.name, "': its size is negative or too large");
   return {};
 }

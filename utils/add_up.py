@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up the JSON results that utils/check collected: lit's, GoogleTest's, and {"passed", "failed", "skipped"}.
 
-Names of failed tests go before the last line, `N passed, N failed, N skipped`. The exit status is 1 if any failed or if
-nothing passed at all.
+Names of failed tests go before the last line, `N passed, N failed, N skipped`. A file without a test is a failure. The
+exit status is 1 if any failed or if nothing passed at all.
 """
 import json
 import pathlib
@@ -44,7 +44,7 @@ def outcomes(path):
 def main():
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     for path in sorted(pathlib.Path(sys.argv[1]).glob("*.json")):
-        for name, outcome in outcomes(path):
+        for name, outcome in list(outcomes(path)) or [(f"{path.stem} (nothing ran)", "failed")]:
             counts[outcome] += 1
             if outcome == "failed":
                 print(f"failed: {name}")

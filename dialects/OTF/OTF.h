@@ -42,6 +42,9 @@ mlir::RankedTensorType tensorType(mlir::Type elementType, llvm::ArrayRef<Size> s
 /// The product of all sizes.
 Size elementCount(llvm::ArrayRef<Size> sizes);
 
+/// No matrix has more rows or columns.
+inline constexpr int64_t kMostColumns = int64_t(1) << 31;
+
 /// Bytes of one record of `otf.prologue` for `columns` coded columns and `outliers` f16 ones.
 int64_t recordBytes(int64_t columns, int64_t outliers);
 

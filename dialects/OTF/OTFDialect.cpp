@@ -45,6 +45,8 @@ LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
       return emitError() << "#otf.dims: " << text << " is not a sum of products of symbols";
     if (size->str() != text.getValue())
       return emitError() << "#otf.dims: " << text << " is written \"" << size->str() << "\"";
+    if (size->isConstant())
+      return emitError() << "#otf.dims: " << text << " is a static dimension";
   }
   return success();
 }
@@ -68,7 +70,18 @@ LogicalResult OutliersAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult otf::BlobAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t file,
+                                    int64_t offset, int64_t length, Type type, bool) {
+  if (file < 0 || offset < 0 || length < 0)
+    return emitError() << "file, offset and length of a blob are not negative, got " << file << ", "
+                       << offset << ", " << length;
+  if (!type.isIntOrFloat())
+    return emitError() << "elements of a blob are integers or floats, got " << type;
+  return success();
+}
+
 Attribute otf::BlobAttr::parse(AsmParser &parser, Type) {
+  SMLoc location = parser.getCurrentLocation();
   int64_t file, offset, length;
   Type type;
   if (parser.parseLess() || parser.parseKeyword("file") || parser.parseEqual() ||
@@ -81,7 +94,8 @@ Attribute otf::BlobAttr::parse(AsmParser &parser, Type) {
   bool transposed = succeeded(parser.parseOptionalComma());
   if ((transposed && parser.parseKeyword("transposed")) || parser.parseGreater())
     return {};
-  return otf::BlobAttr::get(parser.getContext(), file, offset, length, type, transposed);
+  return parser.getChecked<otf::BlobAttr>(location, parser.getContext(), file, offset, length, type,
+                                          transposed);
 }
 
 void otf::BlobAttr::print(AsmPrinter &printer) const {

@@ -42,7 +42,7 @@ def OTF_DimsAttr : OTF_Attr<"Dims", "dims",
   let summary = "The sizes of a tensor's dynamic dimensions, in order";
   let description = [{
     One string for each `?` of the tensor type, a polynomial over symbols in the canonical text of
-    `otf::Size`:
+    `otf::Size`. A constant is a static dimension and is refused here.
 
     ```mlir
     tensor<?x?x576xf32, #otf.dims<"batch_size", "past_sequence_length + sequence_length">>
@@ -87,10 +87,12 @@ def OTF_BlobAttr : OTF_Attr<"Blob", "blob"> {
     `#otf.blob<file = 0, offset = 4096, length = 1327104, type = f16, transposed>`: `file` indexes the
     module's `onnx.files`; offset and length are bytes; `type` is the element type in the file.
     `transposed` says that the file holds K x N (ONNX MatMul, GPT-2's Conv1D) where the weight is N x K.
+    Numbers are not negative, and elements are integers or floats.
   }];
   let parameters = (ins "int64_t":$file, "int64_t":$offset, "int64_t":$length, "mlir::Type":$type,
                         DefaultValuedParameter<"bool", "false">:$transposed);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 def OTF_NormKind : I32EnumAttr<"NormKind", "a normalisation of rows", [
@@ -112,7 +114,8 @@ def OTF_MatrixType : OTF_Type<"Matrix", "matrix"> {
   let summary = "A weight matrix, N outputs by K inputs, and how it is coded";
   let description = [{
     `!otf.matrix<1536x576, #otf.encoding<int4, group = 32>, outliers = 6>`. In memory it is the blob
-    of tiles that docs/Architecture.md describes. `outliers` counts f16 columns.
+    of tiles that docs/Architecture.md describes. `outliers` counts f16 columns. Rows and columns are at most 2^31 each,
+    so that sizes of tiles and records in bytes fit in 64 bits.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$columns, "EncodingAttr":$encoding,
                         DefaultValuedParameter<"int64_t", "0">:$outliers);

@@ -39,12 +39,34 @@ LogicalResult WeightOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (!type.hasStaticShape())
     return emitOpError() << "must have a static shape, got " << type;
-  if ((getEncoding() || getOutliers()) && type.getRank() != 2) // rule 3 of the op
+  if (getScale() && type.getRank() != 2) // rule 1
+    return emitOpError() << "only a matrix has a scale, got " << type;
+  if ((getEncoding() || getOutliers()) && type.getRank() != 2) // rule 2
     return emitOpError() << "only a matrix has an encoding, got " << type;
   if (getOutliers() && !getOutliers()->getColumns().empty() &&
       getOutliers()->getColumns().back() >= type.getDimSize(1))
     return emitOpError() << "outlier column " << getOutliers()->getColumns().back() << " is past the "
                          << type.getDimSize(1) << " columns";
+  int64_t expected = (getBlob().getType().getIntOrFloatBitWidth() + 7) / 8;
+  bool fits = true;
+  for (int64_t extent : type.getShape())
+    fits = fits && !__builtin_mul_overflow(expected, extent, &expected);
+  if (!fits || getBlob().getLength() != expected) // rule 3
+    return emitOpError() << "a blob of " << type.getShape() << " elements of " << getBlob().getType()
+                         << " has " << (fits ? Twine(expected) : Twine("too many"))
+                         << " bytes, got " << getBlob().getLength();
+  return success();
+}
+
+LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getScaleAttr())
+    return success();
+  auto scale = symbols.lookupNearestSymbolFrom<WeightOp>(*this, getScaleAttr());
+  if (!scale)
+    return emitOpError() << "names no otf.weight as scale: " << getScaleAttr();
+  auto type = cast<RankedTensorType>(getType()), gain = cast<RankedTensorType>(scale.getType());
+  if (!gain.hasStaticShape() || gain.getNumElements() != type.getDimSize(1)) // rule 1
+    return emitOpError() << "scale must have " << type.getDimSize(1) << " elements, got " << gain;
   return success();
 }
 
@@ -179,7 +201,15 @@ LogicalResult PrologueOp::verify() {
     return emitOpError() << "input and result must agree but in the last dimension, got " << input
                          << " and " << result;
   int64_t width = input.getShape().back();
-  int64_t outliers = getColumns() ? cast<MatrixType>(getColumns().getType()).getOutliers() : 0;
+  if (width < 1 || width > kMostColumns) // rule 2, and recordBytes() must not overflow
+    return emitOpError() << "input must have a static row of 1 to " << kMostColumns
+                         << " elements, got " << input;
+  if (getColumns() && getColumns().getType().getColumns() != width)
+    return emitOpError() << "columns must be those of a matrix of " << width << ", got "
+                         << getColumns().getType();
+  if (getKind() == NormKind::none && (getScale() || getBias())) // rule 3
+    return emitOpError() << "has a scale or bias and no norm that they belong to";
+  int64_t outliers = getColumns() ? getColumns().getType().getOutliers() : 0;
   int64_t expected = recordBytes(width - outliers, outliers);
   if (result.getShape().back() != expected) // rule 1
     return emitOpError() << "expects records of " << expected << " bytes, got " << result;
@@ -191,7 +221,7 @@ LogicalResult PrologueOp::verify() {
 LogicalResult RopeOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto cos = cast<RankedTensorType>(getCos().getType());
-  if (input != getResult().getType())
+  if (input != getResult().getType()) // rule 1
     return emitOpError() << "input and result must be alike, got " << input << " and "
                          << getResult().getType();
   if (input.getRank() != 4 || cos.getRank() != 3 || cos != getSin().getType())
@@ -199,11 +229,13 @@ LogicalResult RopeOp::verify() {
                          << ", " << cos << ", " << getSin().getType();
   SmallVector<otf::Size> x = sizesOf(input), table = sizesOf(cos);
   otf::Size positions = getPositionsFirst() ? x[1] : x[2];
-  // One table may serve every row of the batch.
+  // Rule 2. One table may serve every row of the batch.
   if ((table[0] != x[0] && table[0] != otf::Size(1)) || table[1] != positions)
     return emitOpError() << "cos and sin must be [batch or 1, positions, rotated], got " << cos
                          << " for " << input;
-  int64_t rotated = cos.getDimSize(2);
+  int64_t rotated = cos.getDimSize(2); // rule 3
+  if (cos.isDynamicDim(2) || input.isDynamicDim(3))
+    return emitOpError() << "width and rotated width must be static, got " << input << " and " << cos;
   if (rotated % 2 != 0 || rotated > input.getDimSize(3))
     return emitOpError() << "rotates an even width of at most " << input.getDimSize(3) << ", got "
                          << rotated;
@@ -222,23 +254,75 @@ LogicalResult AppendOp::verify() {
   return success();
 }
 
+LogicalResult ReadOp::verify() {
+  StateType state = getState().getType();
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (result.getRank() != 4 || result.getDimSize(1) != state.getHeads() ||
+      result.getDimSize(3) != state.getWidth()) // rule 1
+    return emitOpError() << "cannot read " << state << " as " << result;
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   auto query = cast<RankedTensorType>(getQuery().getType());
-  if (query.getRank() != 4)
+  if (query.getRank() != 4) // rule 1
     return emitOpError() << "query must have rank 4, got " << query;
-  int64_t heads = query.getDimSize(getPositionsFirst() ? 2 : 1);
-  for (Value operand : {getKey(), getValue()}) {
-    int64_t shared;
-    if (auto state = dyn_cast<StateType>(operand.getType()))
-      shared = state.getHeads();
-    else if (cast<RankedTensorType>(operand.getType()).getRank() == 4)
-      shared = cast<RankedTensorType>(operand.getType()).getDimSize(1);
-    else
-      return emitOpError() << "key and value must have rank 4, got " << operand.getType();
-    if (shared < 1 || heads % shared != 0)
-      return emitOpError() << heads << " query heads cannot share " << shared << " heads";
+  SmallVector<otf::Size> q = sizesOf(query);
+  if (getPositionsFirst())
+    std::swap(q[1], q[2]);
+  const otf::Size batch = q[0], heads = q[1], positions = q[2];
+
+  // Of key and value: heads and width, and the length where it is known.
+  otf::Size shared[2], width[2];
+  std::optional<otf::Size> length;
+  const Type types[2] = {getKey().getType(), getValue().getType()};
+  for (size_t index = 0; index != 2; ++index) {
+    if (auto state = dyn_cast<StateType>(types[index])) {
+      shared[index] = state.getHeads();
+      width[index] = state.getWidth();
+      continue;
+    }
+    auto tensor = cast<RankedTensorType>(types[index]);
+    if (tensor.getRank() != 4)
+      return emitOpError() << "key and value must have rank 4, got " << tensor;
+    SmallVector<otf::Size> sizes = sizesOf(tensor);
+    if (sizes[0] != batch || (length && sizes[2] != *length))
+      return emitOpError() << "key and value must have the query's batch and one length, got "
+                           << types[0] << " and " << types[1] << " for " << query;
+    shared[index] = sizes[1];
+    width[index] = sizes[3];
+    length = sizes[2];
   }
-  if (getMask() && cast<RankedTensorType>(getMask().getType()).getRank() != 4)
-    return emitOpError() << "mask must have rank 4, got " << getMask().getType();
+  if (shared[0] != shared[1]) // rule 2
+    return emitOpError() << "key and value must have equally many heads, got " << shared[0].str()
+                         << " and " << shared[1].str();
+  std::optional<int64_t> all = heads.constant(), few = shared[0].constant();
+  if (!all || !few || *few < 1 || *all % *few != 0)
+    return emitOpError() << heads.str() << " query heads cannot share " << shared[0].str() << " heads";
+  if (width[0] != q[3]) // rule 3
+    return emitOpError() << "key and query must have one width, got " << width[0].str() << " and "
+                         << q[3].str();
+
+  if (getMask()) { // rule 4
+    auto mask = cast<RankedTensorType>(getMask().getType());
+    if (mask.getRank() != 4)
+      return emitOpError() << "mask must have rank 4, got " << mask;
+    SmallVector<otf::Size> sizes = sizesOf(mask);
+    bool fits = !length || sizes[3] == *length;
+    const otf::Size expected[] = {batch, heads, positions};
+    for (size_t axis = 0; axis != 3; ++axis)
+      fits = fits && (sizes[axis] == expected[axis] || sizes[axis] == otf::Size(1));
+    if (!fits)
+      return emitOpError() << "mask must be [" << batch.str() << " or 1, " << heads.str()
+                           << " or 1, " << positions.str() << " or 1, "
+                           << (length ? length->str() : "keys") << "], got " << mask;
+  }
+
+  q[3] = width[1]; // rule 5
+  if (getPositionsFirst())
+    std::swap(q[1], q[2]);
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (sizesOf(result) != q)
+    return emitOpError() << "expects " << tensorType(result.getElementType(), q) << ", got " << result;
   return success();
 }

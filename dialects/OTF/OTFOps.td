@@ -22,7 +22,7 @@ def OTF_F32Tensor : TensorOf<[F32]>;
 // Module level
 //===------------------------------------------------------------------------------------------===//
 
-def OTF_WeightOp : OTF_Op<"weight", [Symbol]> {
+def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "names a weight: where its bytes are and what happens to them";
   let description = [{
     The weight's logical type is `type`: N x K for a matrix that a linear multiplies by, any shape else.
@@ -30,9 +30,10 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol]> {
     at a time.
 
     1. `scale`, if present, names a weight of K elements: column k is multiplied by its element k (a norm's
-       gain, folded by `otf-fold-norms`).
+       gain, folded by `otf-fold-norms`). It needs a matrix.
     2. `encoding` and `outliers` are decisions; rewriting passes read them. They need a matrix.
-    3. `vocabulary` marks an embedding table or head, which is counted apart in bits per weight.
+    3. The blob's length is the number of elements times the bytes of one in the file.
+    4. `vocabulary` marks an embedding table or head, which is counted apart in bits per weight.
 
     ```mlir
     otf.weight @q : tensor<576x576xf32> = #otf.blob<file = 0, offset = 0, length = 1327104, type = f32, transposed>
@@ -69,7 +70,8 @@ def OTF_UseOp : OTF_Op<"use", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInter
     As a tensor of the weight's type, or as a matrix that a linear or an embedding reads.
 
     1. A tensor has the weight's shape and element type.
-    2. A matrix has the weight's shape, and its encoding and outlier count where those are decided.
+    2. A matrix has the weight's shape. Its encoding and outliers become those that the weight decides in `otf-encode`;
+       `otf-verify-stage=quantized` checks that.
 
     ```mlir
     %w = otf.use @q : !otf.matrix<576x576, #otf.encoding<f32>>
@@ -190,10 +192,12 @@ def OTF_PrologueOp : OTF_Op<"prologue", [Pure, AttrSizedOperandSegments]> {
     Turns x [..., K] into records [..., R] of bytes (docs/Architecture.md). `columns` gives the weight whose column index orders x; it is needed where
     that weight has outliers. Norm operands are those of `otf.norm`.
 
-    1. R is the record size for K columns less `outliers`, rounded up to 64 bytes.
+    1. R is the record size for K columns less the outliers of `columns`, and those outliers, rounded up to 64 bytes.
+    2. K is static, and that of `columns`, if present.
+    3. Kind `none` has neither scale nor bias.
 
     ```mlir
-    %r = otf.prologue rms %x {epsilon = 1.0e-5 : f32, outliers = 0 : i64} : (tensor<?x576xf32, #otf.dims<"s">>) -> tensor<?x768xi8, #otf.dims<"s">>
+    %r = otf.prologue rms %x {epsilon = 1.0e-5 : f32} : (tensor<?x576xf32, #otf.dims<"s">>) -> tensor<?x768xi8, #otf.dims<"s">>
     ```
   }];
   let arguments = (ins OTF_NormKind:$kind, OTF_F32Tensor:$input, Optional<OTF_F32Tensor>:$scale, Optional<OTF_F32Tensor>:$bias,
@@ -211,6 +215,10 @@ def OTF_RopeOp : OTF_Op<"rope", [Pure]> {
     x is [B, H, S, D]; cos and sin are [B, S, R] with R ≤ D even. With h = R/2 the first R elements become
     x[i]·cos[i] − x[i+h]·sin[i] for i < h, x[i]·cos[i] + x[i−h]·sin[i] else; the rest pass.
     With `positions_first` x is [B, S, H, D].
+
+    1. The result is like x; cos and sin are alike.
+    2. cos and sin are [B or 1, S, R].
+    3. D and R are static, and R is even and at most D.
 
     ```mlir
     %y = otf.rope %x, %cos, %sin : (tensor<?x9x?x64xf32, #otf.dims<"b", "s">>, tensor<?x?x64xf32, #otf.dims<"b", "s">>,
@@ -243,6 +251,8 @@ def OTF_ReadOp : OTF_Op<"read", [Pure]> {
   let description = [{
     What a model reads of a cache outside attention. `otf-raise` leaves none: it exists so that such a reader can be named.
 
+    1. The result is [batch, heads, length, width] with the cache's heads and width.
+
     ```mlir
     %t = otf.read %k : (!otf.state<3x64xf32>) -> tensor<?x3x?x64xf32, #otf.dims<"b", "past + s">>
     ```
@@ -250,14 +260,21 @@ def OTF_ReadOp : OTF_Op<"read", [Pure]> {
   let arguments = (ins OTF_StateType:$state);
   let results = (outs OTF_F32Tensor:$result);
   let assemblyFormat = "$state attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def OTF_AttentionOp : OTF_Op<"attention"> {
   let summary = "softmax(scale · q kᵀ + mask) v, heads grouped";
   let description = [{
-    q is [B, H, S, D]; key and value are caches or tensors of [B, Hkv, T, D], H a multiple of Hkv: query head h reads head h / (H / Hkv).
-    mask is [B or 1, 1 or H, S or 1, T]: i1 keeps where true, f32 is added. A query whose every key is masked gives 0.
+    q is [B, H, S, D]; key and value are caches or tensors of [B, Hkv, T, D] and [B, Hkv, T, Dv]; the result is [B, H, S, Dv].
+    Query head h reads head h / (H / Hkv). mask: i1 keeps where true, f32 is added. A query whose every key is masked gives 0.
     `softcap` c > 0 replaces a score s by c·tanh(s/c) before the mask. With `positions_first` q and the result are [B, S, H, D].
+
+    1. Tensors have rank 4. Key and value that are tensors have the batch of q and one length T.
+    2. Key and value have equally many heads Hkv, and H is a multiple of it.
+    3. The key's width is the query's.
+    4. mask is [B or 1, H or 1, S or 1, T]; where keys are in a cache, T is known to the session only.
+    5. The result is q with the value's width.
 
     ```mlir
     %y = otf.attention %q, %k, %v mask %m {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"b", "s">>, !otf.state<3x64xf32>,

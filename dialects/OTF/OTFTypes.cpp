@@ -25,6 +25,9 @@ LogicalResult MatrixType::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (rows < 1 || columns < 1)
     return emitError() << "a matrix has at least one row and one column, got " << rows << "x"
                        << columns;
+  if (rows > kMostColumns || columns > kMostColumns)
+    return emitError() << "a matrix has at most " << kMostColumns << " rows and columns, got " << rows
+                       << "x" << columns;
   if (outliers < 0 || outliers > columns)
     return emitError() << "outliers must be from 0 to " << columns << ", got " << outliers;
   return success();

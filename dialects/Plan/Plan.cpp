@@ -95,10 +95,39 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyKernelUse(*this, symbols, getKernelAttr(), getInputs().size(), getNumResults());
 }
 
+/// Whether a kernel compiled for `expected` may be handed memory that holds `content`.
+static bool holds(Type content, Type expected) {
+  auto actual = dyn_cast<RankedTensorType>(content), wanted = dyn_cast<RankedTensorType>(expected);
+  if (!actual || !wanted)
+    return content == expected;
+  if (actual.getElementType() != wanted.getElementType() || actual.getRank() != wanted.getRank())
+    return false;
+  for (auto [extent, fixed] : llvm::zip(actual.getShape(), wanted.getShape()))
+    if (!ShapedType::isDynamic(fixed) && extent != fixed)
+      return false;
+  return true;
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   // A kernel that appends returns a state, which is the memory of the cache that it reads.
-  size_t states = kernel ? llvm::count_if(kernel.getResultTypes(), llvm::IsaPred<StateType>) : 0;
-  return verifyKernelUse(*this, symbols, getKernelAttr(), getInputs().size(),
-                         getOutputs().size() + states);
+  SmallVector<Type> expected;
+  size_t states = 0;
+  if (kernel) {
+    llvm::append_range(expected, kernel.getArgumentTypes());
+    for (Type type : kernel.getResultTypes())
+      if (isa<StateType>(type))
+        ++states;
+      else
+        expected.push_back(type);
+  }
+  if (failed(verifyKernelUse(*this, symbols, getKernelAttr(), getInputs().size(),
+                             getOutputs().size() + states)))
+    return failure();
+  for (auto [index, operand, type] : llvm::enumerate(getOperands(), expected)) {
+    Type content = cast<BufferType>(operand.getType()).getContent();
+    if (!holds(content, type)) // rule 1
+      return emitOpError() << "operand #" << index << " must hold " << type << ", got " << content;
+  }
+  return success();
 }

@@ -157,6 +157,9 @@ def Plan_ViewOp : Plan_Op<"view", [Pure]> {
 def Plan_LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a kernel call on buffers: one step of the plan";
   let description = [{
+    1. A buffer's content is what the kernel takes or gives: an equal matrix or state, or a tensor of equal element type, rank and static
+       dimensions. Where the kernel has a dynamic dimension the tensor may have any.
+
     The kernel's arguments, then its results. `sizes` are d0, d1, … as in `plan.call`; `extent` (work items) and `grain` are written by `otf-schedule`.
 
     ```mlir

@@ -125,6 +125,8 @@ struct KernelFacts {
   Size batch; // over d0, …; where hasState
   /// By argument, for a state that the kernel appends to: how many positions.
   llvm::SmallDenseMap<unsigned, Size> appended;
+  /// By argument, for ids of an embedding: how many rows its table has.
+  llvm::SmallDenseMap<unsigned, int64_t> limits;
 
   static FailureOr<KernelFacts> of(plan::KernelOp kernel);
 };
@@ -153,6 +155,9 @@ FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
       if (auto argument = dyn_cast<BlockArgument>(append.getPast()))
         facts.appended[argument.getArgNumber()] = shape[append.getPositionsFirst() ? 1 : 2];
     }
+    if (auto embedding = dyn_cast<EmbeddingOp>(op))
+      if (auto argument = dyn_cast<BlockArgument>(embedding.getIds()))
+        facts.limits[argument.getArgNumber()] = embedding.getTable().getType().getRows();
     if (auto attention = dyn_cast<AttentionOp>(op)) {
       facts.batch = sizesOf(cast<RankedTensorType>(attention.getQuery().getType()))[0];
       batchKnown = true;
@@ -246,7 +251,7 @@ LogicalResult Assembler::tensor(Operation *op, StringRef name, Type type,
     element = elementType(content.getElementType());
   if (!element)
     return op->emitOpError() << "cannot be an input or output of a plan: " << type;
-  to.push_back({name.str(), *element, sizes(sizesOf(content))});
+  to.push_back({name.str(), *element, sizes(sizesOf(content)), 0});
   return success();
 }
 
@@ -366,6 +371,13 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
   step.extent = size(*extent);
   step.grain = uint32_t(op.getGrain().value_or(1));
 
+  for (auto [argument, rows] : facts.limits) {
+    const model::Buffer &ids = step.buffers[argument];
+    if (ids.space != model::Space::input)
+      continue;
+    int64_t &limit = result.inputs[ids.index].limit;
+    limit = limit == 0 ? rows : std::min(limit, rows);
+  }
   for (auto [index, value] : llvm::enumerate(op.getInputs())) {
     auto from = value.getDefiningOp<plan::StateOp>();
     if (!from)

@@ -3,7 +3,8 @@
 // A weight is cut into blocks of whole tiles of about four megabytes; `threads` blocks are read,
 // scaled and encoded at once and then appended in order. Blocks depend on the shape only, and so
 // does the order in which their errors are summed. What is in memory is a block of floats and its
-// codes a thread; the files are mapped and their pages are the kernel's.
+// codes a thread, for as many threads as kMostMemory has room for; the files are mapped and their
+// pages are the kernel's.
 
 #include "lib/Compile/StreamEncoder.h"
 
@@ -26,6 +27,8 @@ namespace otf {
 
 static constexpr int64_t kBlockBytes = 4 << 20;
 static constexpr int64_t kMostBlockBytes = 16 << 20;
+/// Of all blocks together: a compilation stays below 150 MB however many threads it has.
+static constexpr int64_t kMostMemory = 48 << 20;
 /// Rows of a transposed matrix are columns in the file; so many at once use whole cache lines.
 static constexpr int64_t kTransposedRows = 64;
 
@@ -173,6 +176,16 @@ using Make = llvm::function_ref<std::string(int64_t firstRow, int64_t rows, Bloc
 
 } // namespace
 
+/// Keeps as many blocks of `bytes` each as there may be. Those of another weight are kept if it had as
+/// many, since memory that is given back and taken again costs page faults.
+static void fit(std::vector<Block> &blocks, unsigned threads, int64_t bytes) {
+  auto count = size_t(std::clamp<int64_t>(kMostMemory / std::max<int64_t>(bytes, 1), 1, threads));
+  if (blocks.size() == count)
+    return;
+  blocks.clear();
+  blocks.resize(count);
+}
+
 /// Runs `make` on blocks of rows, several at once, and appends what they give in order. Returns one
 /// clause if a block failed, that of the first such block.
 static std::string stream(int64_t rows, int64_t blockRows, std::vector<Block> &blocks, Sink sink,
@@ -206,7 +219,7 @@ static std::string stream(int64_t rows, int64_t blockRows, std::vector<Block> &b
 }
 
 static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, Sink sink,
-                               std::vector<Block> &blocks) {
+                               std::vector<Block> &blocks, unsigned threads) {
   const TileEncoder &tiles = *stored.tiles;
   sink(tiles.index());
   int64_t columns = tiles.columns();
@@ -215,6 +228,7 @@ static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, S
   if (stored.weight.getBlob().getTransposed())
     blockRows = std::max(blockRows, std::min(kTransposedRows, rowsIn(kMostBlockBytes)));
   blockRows = std::min(blockRows, int64_t(llvm::alignTo(stored.rows, 8)));
+  fit(blocks, threads, blockRows * columns * 4 + blockRows / 8 * tiles.tileBytes());
   auto make = [&](int64_t first, int64_t rows, Block &block) -> std::string {
     block.floats.resize(size_t(rows * columns));
     block.bytes.resize(size_t((rows + 7) / 8 * tiles.tileBytes()));
@@ -227,7 +241,7 @@ static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, S
 }
 
 static std::string writeTensor(StoredWeight &stored, const WeightRows &source, Sink sink,
-                               std::vector<Block> &blocks) {
+                               std::vector<Block> &blocks, unsigned threads) {
   if (stored.size == 0)
     return {};
   Type to = cast<RankedTensorType>(stored.content).getElementType();
@@ -243,6 +257,7 @@ static std::string writeTensor(StoredWeight &stored, const WeightRows &source, S
     return "a tensor of " + text(blob.getType()) + " cannot be stored as " + text(to);
   int64_t columns = stored.columns;
   int64_t blockRows = std::max(int64_t(1), kBlockBytes / (columns * 4));
+  fit(blocks, threads, blockRows * columns * 8);
   auto make = [&](int64_t first, int64_t rows, Block &block) -> std::string {
     int64_t count = rows * columns;
     block.floats.resize(size_t(count));
@@ -263,7 +278,8 @@ static std::string writeTensor(StoredWeight &stored, const WeightRows &source, S
 LogicalResult StreamEncoder::write(const FileSet &files, Sink sink, unsigned threads,
                                    llvm::function_ref<void(const StoredWeight &)> progress) {
   static constexpr std::byte zeros[plan::kWeightAlignment] = {};
-  std::vector<Block> blocks(std::max(1u, threads));
+  threads = std::max(1u, threads);
+  std::vector<Block> blocks;
   uint64_t position = 0;
   bool alive = true;
   auto count = [&](std::span<const std::byte> bytes) {
@@ -275,8 +291,8 @@ LogicalResult StreamEncoder::write(const FileSet &files, Sink sink, unsigned thr
     std::string failure;
     if (llvm::Expected<WeightRows> source =
             WeightRows::open(files, stored.weight, stored.rows, stored.columns))
-      failure = stored.isMatrix() ? writeMatrix(stored, *source, count, blocks)
-                                  : writeTensor(stored, *source, count, blocks);
+      failure = stored.isMatrix() ? writeMatrix(stored, *source, count, blocks, threads)
+                                  : writeTensor(stored, *source, count, blocks, threads);
     else
       failure = llvm::toString(source.takeError());
     if (!failure.empty())

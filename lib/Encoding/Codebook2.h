@@ -11,7 +11,8 @@
 //
 // So a shift and an AND give a step of eight rows.
 //
-// The published code (RECIPES 1.1) is weight = S · c[q] + Z, c = ±0.45, ±1.52. Here the table is
+// The published code is weight = S · c[q] + Z, c = ±0.45, ±1.52: about the best four levels for a
+// normal distribution, which are ±0.4528, ±1.510. Here the table is
 // −125, −37, 37, 125 and scale = f16(S · 1.52 / 125). 37/125 · 1.52 = 0.44992 is 0.018 % off 0.45;
 // f16 rounds S itself by up to 0.024 % (significand near 2) to 0.049 % (near 1). The inner levels
 // thus move by less than storing S may move them, and integer dot products stay exact.

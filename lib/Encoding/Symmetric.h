@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What int8 and int4 have in common: weight = scale · q with q in [−limit, limit] and
-// scale = f16(max|w| / limit), rounded before the codes are computed from it (RECIPES 1.0, 1.2).
+// scale = f16(max|w| / limit), rounded before the codes are computed from it, so that they are the
+// nearest ones to what a kernel multiplies by.
 // The largest weight may then lie a little outside limit · scale; it is clipped.
 #ifndef OTF_ENCODING_SYMMETRIC_H
 #define OTF_ENCODING_SYMMETRIC_H

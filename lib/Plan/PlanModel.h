@@ -38,6 +38,7 @@ struct Tensor {
   std::string name;
   ElementType type = ElementType::f32;
   std::vector<Size> shape;
+  int64_t limit = 0;
 };
 
 struct State {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `otf_schema` is for whoever includes include/otf/plan_generated.h, the C++ header of plan.fbs.
 if(NOT TARGET otf_plan_schema) # a build of the runtime alone
   add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/../../include/otf ${CMAKE_BINARY_DIR}/include/otf)

@@ -81,7 +81,7 @@ private:
   fb::Offset<plan::Tensor> tensor(const Tensor &t) {
     auto name = string(t.name);
     auto shape = sizeList(t.shape);
-    return CreateTensor(b, name, plan::ElementType(t.type), shape);
+    return CreateTensor(b, name, plan::ElementType(t.type), shape, t.limit);
   }
 
   fb::Offset<plan::State> state(const State &s) {

@@ -7,6 +7,7 @@
 
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
@@ -22,14 +23,20 @@ using namespace otf;
 
 namespace {
 
-/// The one tensor that a body reads, or null.
-Value onlySource(tensor::GenerateOp generate) {
-  llvm::SetVector<Value> sources;
-  generate.walk([&](tensor::ExtractOp extract) { sources.insert(extract.getTensor()); });
-  return sources.size() == 1 ? sources.front() : Value();
+/// The tensor whose elements a body only moves, or null: it yields what it extracts, through casts between floats at
+/// most. A body that computes would make an activation out of what a linear gives.
+Value movedSource(tensor::GenerateOp generate) {
+  Value value = cast<tensor::YieldOp>(generate.getBody().front().getTerminator()).getValue();
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  auto extract = value.getDefiningOp<tensor::ExtractOp>();
+  return extract && extract->getParentOp() == generate ? extract.getTensor() : Value();
 }
 
-/// Whether `value` is returned with casts, slices and reshapes between at most.
+/// Whether `value` is returned with float casts, moves and reshapes between at most.
 bool reachesResult(Value value) {
   for (Operation *user : value.getUsers()) {
     if (isa<func::ReturnOp>(user))
@@ -38,7 +45,7 @@ bool reachesResult(Value value) {
       if (reachesResult(reshape.getResult()))
         return true;
     auto generate = user->getParentOfType<tensor::GenerateOp>();
-    if (generate && onlySource(generate) == value && reachesResult(generate.getResult()))
+    if (generate && movedSource(generate) == value && reachesResult(generate.getResult()))
       return true;
   }
   return false;

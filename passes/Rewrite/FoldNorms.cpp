@@ -60,8 +60,9 @@ struct FoldNormsPass : otf::impl::FoldNormsBase<FoldNormsPass> {
       llvm::SetVector<StringRef> weights = readers(norm, uses);
       auto cannot = [&](StringRef name) {
         auto weight = symbols.lookup<WeightOp>(name);
-        bool coded = weight.getEncoding() && weight.getEncoding()->getKind() != EncodingKind::f32;
-        return coded || weight.getScale().has_value();
+        // An undecided weight may still become coded.
+        bool isF32 = weight.getEncoding() && weight.getEncoding()->getKind() == EncodingKind::f32;
+        return !isF32 || weight.getScale().has_value();
       };
       if (weights.empty() || llvm::any_of(weights, cannot))
         return;

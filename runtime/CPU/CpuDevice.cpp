@@ -49,11 +49,12 @@ public:
       levels += cat(levels.empty() ? "" : ", ", c.level);
     if (levels.empty())
       levels = "nothing";
+    if (!code && !wanted.empty())
+      return deviceError("device 'cpu:", wanted, "': the plan has code for ", levels, ", not for '",
+                         wanted, "' (device 'cpu' takes what the processor runs best)");
     if (!code)
       return deviceError("device 'cpu': the plan has code for ", levels,
-                         wanted.empty() ? ", and this processor runs none of it"
-                                        : cat(", not for '", wanted, "'"),
-                         " (compile with another --cpu-level or use another machine)");
+                         ", and this processor runs none of it (use another machine)");
     if (!supports(code->level))
       return deviceError("device 'cpu': this processor has no ", code->level);
     level = code->level;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s -allow-unregistered-dialect -split-input-file -verify-diagnostics
 
 // One breach a section, in the order of the td files. Numbers are those of the rules in the descriptions there.
@@ -17,6 +18,11 @@ func.func private @dims_canonical(tensor<?xf32, #otf.dims<"s + b">>)
 
 // -----
 
+// expected-error@+1 {{#otf.dims: "4" is a static dimension}}
+func.func private @dims_constant(tensor<?xf32, #otf.dims<"4">>)
+
+// -----
+
 // expected-error@+1 {{a plain encoding has no group, got 32}}
 func.func private @encoding_plain(!otf.matrix<8x32, #otf.encoding<f16, group = 32>>)
 
@@ -32,6 +38,16 @@ func.func private @encoding_group(!otf.matrix<8x32, #otf.encoding<int4, group = 
 
 // -----
 
+// expected-error@+1 {{file, offset and length of a blob are not negative, got 0, -4, 16}}
+"test.op"() {blob = #otf.blob<file = 0, offset = -4, length = 16, type = f32>} : () -> ()
+
+// -----
+
+// expected-error@+1 {{elements of a blob are integers or floats, got 'index'}}
+"test.op"() {blob = #otf.blob<file = 0, offset = 0, length = 16, type = index>} : () -> ()
+
+// -----
+
 // expected-error@+1 {{a matrix has two dimensions}}
 func.func private @matrix_rank(!otf.matrix<8, #otf.encoding<f32>>)
 
@@ -39,6 +55,11 @@ func.func private @matrix_rank(!otf.matrix<8, #otf.encoding<f32>>)
 
 // expected-error@+1 {{outliers must be from 0 to 32, got 33}}
 func.func private @matrix_outliers(!otf.matrix<8x32, #otf.encoding<int4, group = 32>, outliers = 33>)
+
+// -----
+
+// expected-error@+1 {{a matrix has at most 2147483648 rows and columns, got 8x2147483649}}
+func.func private @matrix_columns(!otf.matrix<8x2147483649, #otf.encoding<f32>>)
 
 // -----
 
@@ -62,6 +83,28 @@ otf.weight @weight_vector : tensor<4xf32> = #otf.blob<file = 0, offset = 0, leng
 // expected-error@+1 {{outlier column 32 is past the 32 columns}}
 otf.weight @weight_outliers : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
     {encoding = #otf.encoding<int4, group = 32>, outliers = #otf.outliers<[1, 32]>}
+
+// -----
+
+// otf.weight, rule 1
+// expected-error@+1 {{only a matrix has a scale, got 'tensor<4xf32>'}}
+otf.weight @weight_rule_1 : tensor<4xf32> = #otf.blob<file = 0, offset = 0, length = 16, type = f32> {scale = @weight_rule_1}
+
+// -----
+
+// expected-error@+1 {{names no otf.weight as scale: @missing}}
+otf.weight @weight_rule_1_name : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32> {scale = @missing}
+
+// -----
+
+// expected-error@+1 {{scale must have 32 elements, got 'tensor<8xf32>'}}
+otf.weight @weight_rule_1_size : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32> {scale = @g}
+otf.weight @g : tensor<8xf32> = #otf.blob<file = 0, offset = 0, length = 32, type = f32>
+
+// -----
+
+// expected-error@+1 {{a blob of 8, 32 elements of 'f16' has 512 bytes, got 1024}}
+otf.weight @weight_rule_3 : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f16>
 
 // -----
 
@@ -219,7 +262,31 @@ func.func @prologue_rule_1(%x: tensor<4x32xf32>) {
 
 // -----
 
-func.func @rope_positions(%x: tensor<1x4x5x16xf32>, %t: tensor<1x4x8xf32>) {
+func.func @prologue_rule_2(%x: tensor<4x?xf32, #otf.dims<"k">>) {
+  // expected-error@+1 {{input must have a static row of 1 to 2147483648 elements}}
+  %0 = otf.prologue none %x : (tensor<4x?xf32, #otf.dims<"k">>) -> tensor<4x64xi8>
+  return
+}
+
+// -----
+
+func.func @prologue_rule_2_columns(%x: tensor<4x32xf32>, %w: !otf.matrix<8x64, #otf.encoding<int4, group = 32>, outliers = 1>) {
+  // expected-error@+1 {{columns must be those of a matrix of 32}}
+  %0 = otf.prologue none %x columns %w : (tensor<4x32xf32>, !otf.matrix<8x64, #otf.encoding<int4, group = 32>, outliers = 1>) -> tensor<4x64xi8>
+  return
+}
+
+// -----
+
+func.func @prologue_rule_3(%x: tensor<4x32xf32>, %g: tensor<32xf32>) {
+  // expected-error@+1 {{has a scale or bias and no norm that they belong to}}
+  %0 = otf.prologue none %x scale %g : (tensor<4x32xf32>, tensor<32xf32>) -> tensor<4x64xi8>
+  return
+}
+
+// -----
+
+func.func @rope_rule_2(%x: tensor<1x4x5x16xf32>, %t: tensor<1x4x8xf32>) {
   // expected-error@+1 {{cos and sin must be [batch or 1, positions, rotated]}}
   %0 = otf.rope %x, %t, %t : (tensor<1x4x5x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>) -> tensor<1x4x5x16xf32>
   return
@@ -227,9 +294,17 @@ func.func @rope_positions(%x: tensor<1x4x5x16xf32>, %t: tensor<1x4x8xf32>) {
 
 // -----
 
-func.func @rope_width(%x: tensor<1x4x5x16xf32>, %t: tensor<1x5x7xf32>) {
+func.func @rope_rule_3(%x: tensor<1x4x5x16xf32>, %t: tensor<1x5x7xf32>) {
   // expected-error@+1 {{rotates an even width of at most 16, got 7}}
   %0 = otf.rope %x, %t, %t : (tensor<1x4x5x16xf32>, tensor<1x5x7xf32>, tensor<1x5x7xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @rope_rule_3_dynamic(%x: tensor<1x4x5x16xf32>, %t: tensor<1x5x?xf32, #otf.dims<"r">>) {
+  // expected-error@+1 {{width and rotated width must be static}}
+  %0 = otf.rope %x, %t, %t : (tensor<1x4x5x16xf32>, tensor<1x5x?xf32, #otf.dims<"r">>, tensor<1x5x?xf32, #otf.dims<"r">>) -> tensor<1x4x5x16xf32>
   return
 }
 
@@ -243,10 +318,74 @@ func.func @append_heads(%past: !otf.state<2x16xf32>, %x: tensor<1x3x5x16xf32>) {
 
 // -----
 
-func.func @attention_heads(%q: tensor<1x3x5x16xf32>, %k: !otf.state<2x16xf32>) {
+func.func @read_rule_1(%s: !otf.state<2x16xf32>) {
+  // expected-error@+1 {{cannot read '!otf.state<2x16xf32>' as 'tensor<1x3x5x16xf32>'}}
+  %0 = otf.read %s : (!otf.state<2x16xf32>) -> tensor<1x3x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_2_sharing(%q: tensor<1x3x5x16xf32>, %k: !otf.state<2x16xf32>) {
   // expected-error@+1 {{3 query heads cannot share 2 heads}}
   %0 = otf.attention %q, %k, %k {scale = 1.0 : f32}
       : (tensor<1x3x5x16xf32>, !otf.state<2x16xf32>, !otf.state<2x16xf32>) -> tensor<1x3x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_1(%q: tensor<1x4x5x16xf32>, %k: tensor<1x4x5x16xf32>, %v: tensor<1x4x6x16xf32>) {
+  // expected-error@+1 {{key and value must have the query's batch and one length}}
+  %0 = otf.attention %q, %k, %v {scale = 1.0 : f32} : (tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x6x16xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_1_batch(%q: tensor<1x4x5x16xf32>, %k: tensor<2x4x5x16xf32>, %v: tensor<2x4x5x16xf32>) {
+  // expected-error@+1 {{key and value must have the query's batch and one length}}
+  %0 = otf.attention %q, %k, %v {scale = 1.0 : f32} : (tensor<1x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_2(%q: tensor<1x4x5x16xf32>, %k: tensor<1x4x5x16xf32>, %v: tensor<1x2x5x16xf32>) {
+  // expected-error@+1 {{key and value must have equally many heads, got 4 and 2}}
+  %0 = otf.attention %q, %k, %v {scale = 1.0 : f32} : (tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>, tensor<1x2x5x16xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_3(%q: tensor<1x4x5x16xf32>, %k: tensor<1x4x5x8xf32>, %v: tensor<1x4x5x16xf32>) {
+  // expected-error@+1 {{key and query must have one width, got 8 and 16}}
+  %0 = otf.attention %q, %k, %v {scale = 1.0 : f32} : (tensor<1x4x5x16xf32>, tensor<1x4x5x8xf32>, tensor<1x4x5x16xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_4(%q: tensor<1x4x5x16xf32>, %k: tensor<1x4x5x16xf32>, %v: tensor<1x4x5x16xf32>, %m: tensor<1x2x5x5xi1>) {
+  // expected-error@+1 {{mask must be [1 or 1, 4 or 1, 5 or 1, 5], got 'tensor<1x2x5x5xi1>'}}
+  %0 = otf.attention %q, %k, %v mask %m {scale = 1.0 : f32} : (tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>, tensor<1x2x5x5xi1>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_4_keys(%q: tensor<1x4x5x16xf32>, %k: tensor<1x4x5x16xf32>, %v: tensor<1x4x5x16xf32>, %m: tensor<1x1x5x1xi1>) {
+  // expected-error@+1 {{mask must be [1 or 1, 4 or 1, 5 or 1, 5], got 'tensor<1x1x5x1xi1>'}}
+  %0 = otf.attention %q, %k, %v mask %m {scale = 1.0 : f32} : (tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>, tensor<1x1x5x1xi1>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_5(%q: tensor<1x4x5x16xf32>, %k: tensor<1x4x5x16xf32>, %v: tensor<1x4x5x8xf32>) {
+  // expected-error@+1 {{expects 'tensor<1x4x5x8xf32>', got 'tensor<1x4x5x16xf32>'}}
+  %0 = otf.attention %q, %k, %v {scale = 1.0 : f32} : (tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x8xf32>) -> tensor<1x4x5x16xf32>
   return
 }
 
@@ -282,5 +421,47 @@ func.func @launch_operands() {
   %x = plan.input "x" : !plan.buffer<tensor<4xf32>>
   // expected-error@+1 {{@norm_0 takes 1 and gives 1, got 1 and 0}}
   plan.launch @norm_0(%x) outs() sizes [] : (!plan.buffer<tensor<4xf32>>)
+  return
+}
+
+// -----
+
+plan.kernel @norm_0(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4xf32>) -> tensor<4xf32>
+  plan.return %y : tensor<4xf32>
+}
+func.func @launch_rule_1_element() {
+  %x = plan.input "x" : !plan.buffer<tensor<4xf32>>
+  %y = plan.output "y" : !plan.buffer<tensor<4xf16>>
+  // expected-error@+1 {{operand #1 must hold 'tensor<4xf32>', got 'tensor<4xf16>'}}
+  plan.launch @norm_0(%x) outs(%y) sizes [] : (!plan.buffer<tensor<4xf32>>) outs(!plan.buffer<tensor<4xf16>>)
+  return
+}
+
+// -----
+
+plan.kernel @norm_0(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4xf32>) -> tensor<4xf32>
+  plan.return %y : tensor<4xf32>
+}
+func.func @launch_rule_1_rank() {
+  %x = plan.input "x" : !plan.buffer<tensor<4xf32>>
+  %y = plan.output "y" : !plan.buffer<tensor<1x4xf32>>
+  // expected-error@+1 {{operand #1 must hold 'tensor<4xf32>', got 'tensor<1x4xf32>'}}
+  plan.launch @norm_0(%x) outs(%y) sizes [] : (!plan.buffer<tensor<4xf32>>) outs(!plan.buffer<tensor<1x4xf32>>)
+  return
+}
+
+// -----
+
+plan.kernel @norm_0(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4xf32>) -> tensor<4xf32>
+  plan.return %y : tensor<4xf32>
+}
+func.func @launch_rule_1_extent() {
+  %x = plan.input "x" : !plan.buffer<tensor<4xf32>>
+  %y = plan.output "y" : !plan.buffer<tensor<5xf32>>
+  // expected-error@+1 {{operand #1 must hold 'tensor<4xf32>', got 'tensor<5xf32>'}}
+  plan.launch @norm_0(%x) outs(%y) sizes [] : (!plan.buffer<tensor<4xf32>>) outs(!plan.buffer<tensor<5xf32>>)
   return
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s | otf-opt | FileCheck %s
 
 // Every operator, attribute and type of the dialect, printed as it was written.

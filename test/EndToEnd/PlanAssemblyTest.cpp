@@ -123,6 +123,43 @@ TEST(PlanAssembly, CudaStepsHaveTheirGridInTheSizesOfTheLaunch) {
   EXPECT_TRUE(a.plan.programs[0].steps[0].grid.empty());
 }
 
+// Ids through a view, ids of the smaller table, and ids that are no input.
+TEST(PlanAssembly, IdsOfAnEmbeddingAreLimitedToItsRows) {
+  Assembled a(R"(
+module {
+  otf.weight @t : tensor<10x4xf32> = #otf.blob<file = 0, offset = 0, length = 160, type = f32>
+  otf.weight @u : tensor<7x4xf32> = #otf.blob<file = 0, offset = 0, length = 112, type = f32>
+  plan.kernel @embedding_0(%i: tensor<3xi64>, %t: !otf.matrix<10x4, #otf.encoding<f32>>) -> tensor<3x4xf32> {
+    %0 = otf.embedding %i, %t : (tensor<3xi64>, !otf.matrix<10x4, #otf.encoding<f32>>) -> tensor<3x4xf32>
+    plan.return %0 : tensor<3x4xf32>
+  }
+  plan.kernel @embedding_1(%i: tensor<3xi64>, %t: !otf.matrix<7x4, #otf.encoding<f32>>) -> tensor<3x4xf32> {
+    %0 = otf.embedding %i, %t : (tensor<3xi64>, !otf.matrix<7x4, #otf.encoding<f32>>) -> tensor<3x4xf32>
+    plan.return %0 : tensor<3x4xf32>
+  }
+  func.func @main() {
+    %a = plan.input "a" : !plan.buffer<tensor<1x3xi64>>
+    %b = plan.input "b" : !plan.buffer<tensor<3xi64>>
+    %c = plan.input "c" : !plan.buffer<tensor<3xi64>>
+    %y = plan.output "y" : !plan.buffer<tensor<3x4xf32>>
+    %t = plan.weight @t : !plan.buffer<!otf.matrix<10x4, #otf.encoding<f32>>>
+    %u = plan.weight @u : !plan.buffer<!otf.matrix<7x4, #otf.encoding<f32>>>
+    %v = plan.view %a : !plan.buffer<tensor<1x3xi64>> -> !plan.buffer<tensor<3xi64>>
+    plan.launch @embedding_0(%v, %t) outs(%y) sizes [] {extent = "3", grain = 1 : i64}
+        : (!plan.buffer<tensor<3xi64>>, !plan.buffer<!otf.matrix<10x4, #otf.encoding<f32>>>) outs(!plan.buffer<tensor<3x4xf32>>)
+    plan.launch @embedding_1(%b, %u) outs(%y) sizes [] {extent = "3", grain = 1 : i64}
+        : (!plan.buffer<tensor<3xi64>>, !plan.buffer<!otf.matrix<7x4, #otf.encoding<f32>>>) outs(!plan.buffer<tensor<3x4xf32>>)
+    plan.launch @embedding_0(%b, %t) outs(%y) sizes [] {extent = "3", grain = 1 : i64}
+        : (!plan.buffer<tensor<3xi64>>, !plan.buffer<!otf.matrix<10x4, #otf.encoding<f32>>>) outs(!plan.buffer<tensor<3x4xf32>>)
+    return
+  }
+})");
+  ASSERT_EQ(a.plan.inputs.size(), 3u) << a.planned.errors;
+  EXPECT_EQ(a.plan.inputs[0].limit, 10);
+  EXPECT_EQ(a.plan.inputs[1].limit, 7);
+  EXPECT_EQ(a.plan.inputs[2].limit, 0);
+}
+
 TEST(PlanAssembly, AnAllocWithoutASlotIsRefused) {
   std::string text = decoder;
   text.replace(text.find(" {slot = 0 : i64}"), 17, "");

@@ -5,6 +5,7 @@ import pathlib
 import resource
 import signal
 import struct
+import subprocess
 import tempfile
 import unittest
 
@@ -180,6 +181,39 @@ class CommandLine(Bad):
             with self.subTest(flags=flags):
                 self.refuse([otf.tool("otf-compile"), *flags], status=2)
 
+    def refuse_flags(self, *flags, mentions=()):
+        with self.subTest(flags=flags):
+            self.refuse([otf.tool("otf-exec"), *flags], "command line", *mentions, status=2)
+
+    def test_numbers_out_of_range(self):
+        for flag in ("--top-p=0", "--top-p=1.5", "--top-p=half", "--temperature=-1", "--temperature=nan", "--temperature=1e39",
+                     "--top-k=-1", "--min-p=2", "--repetition-penalty=0", "--max-tokens=1e3", "--seed=-1", "--threads=-1",
+                     "--context=-1"):
+            name, number = flag.split("=")
+            self.refuse_flags("generate", "a.plan", "--prompt-ids=1", flag, mentions=(name, "expected a", f"'{number}'"))
+            self.assertNotRegex(otf.call(otf.tool("otf-exec"), "generate", "a.plan", flag)[2], "[0-9]{21}")
+        for flag in ("--prompt-tokens=0", "--tokens=-1", "--repeat=0", f"--prompt-tokens={1 << 62}"):
+            self.refuse_flags("bench", "a.plan", flag, mentions=(flag.split("=")[0],))
+
+    def test_unknown_command(self):
+        self.refuse_flags("foo", mentions=("'foo'", "generate"))
+        self.refuse_flags("--foo", mentions=("'--foo'",))
+
+    def test_flags_that_do_not_go_together(self):
+        self.refuse_flags("run", "a.plan", "--input", "x=a.npy", "--input", "x=b.npy", mentions=("--input x", "twice"))
+        self.refuse_flags("run", "a.plan", "--input", "x", mentions=("name=file.npy",))
+        self.refuse_flags("run", "a.plan", "--output-dir", "", mentions=("empty",))
+        self.refuse_flags("generate", "a.plan", "--prompt-ids=1", "--system=x", mentions=("--system", "--chat-prompt"))
+        self.refuse_flags("generate", "a.plan", "--prompt-ids=1", "--tokenizer", "", mentions=("empty",))
+
+    def test_prompt_ids_that_are_not_a_list(self):
+        for ids in ("1,,2", "1,", ",1", "one", "1 2", "99999999999", " "):
+            self.refuse_flags("generate", "a.plan", "--prompt-ids", ids, mentions=("--prompt-ids", f"'{ids}'"))
+
+    def test_control_characters_are_escaped(self):
+        self.refuse([otf.tool("otf-exec"), "verify", "a\nb\x1b.plan"], "a\\x0ab\\x1b.plan")
+        self.refuse_flags("run", "a.plan", "--device", "cpu:\n", mentions=("\\x0a",))
+
 
 class Plans(Bad):
     """Plans and inputs that the runtime refuses."""
@@ -226,6 +260,93 @@ class Plans(Bad):
         self.refuse_input("pixels", np.zeros((1, 64), np.float64), "pixels", "f32", "f64")
         self.refuse_input("pixels", np.zeros((1, 63), np.float32), "pixels", "64", "63")
         self.refuse_input("pixels", np.zeros((1, 1, 64), np.float32), "pixels")
+
+    def test_token_outside_the_vocabulary(self):
+        self.plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx")  # 211 tokens
+        for token in (211, -212):
+            self.refuse_input("input_ids", np.array([[1, token]], np.int64), "input_ids", str(token), "position 1", "-211 to 210")
+        for token in (211, -1):
+            self.refuse([otf.tool("otf-exec"), "generate", self.plan, f"--prompt-ids=1,{token}"], str(token), "210")
+
+    def test_an_input_whose_name_is_two_lines(self):
+        self.refuse_input("pixels\nerror", np.zeros((1, 64), np.float32), "pixels\\x0aerror")
+
+    def test_unknown_cpu_level(self):
+        self.refuse([otf.tool("otf-exec"), "run", self.plan, "--device=cpu:foo"], "cpu:foo", "avx2", status=3)
+
+    def test_what_is_not_a_regular_file(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for path in (pipe, "/dev/zero", self.folder):
+            for command in (["verify", path], ["info", path], ["run", path], ["generate", path, "--prompt-ids=1"],
+                            ["run", self.plan, "--input", f"pixels={path}"]):
+                with self.subTest(command=command):
+                    self.refuse([otf.tool("otf-exec"), *command], path, "not a regular file", timeout=20)
+        self.refuse([otf.tool("otf-exec"), "verify", ""], "the path is empty")
+        self.refuse([otf.tool("otf-exec"), "run", self.plan, "--input", "pixels="], "the path is empty")
+
+    def test_prompt_without_tokens(self):
+        self.plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx")
+        self.refuse([otf.tool("otf-exec"), "generate", self.plan, "--prompt-ids", ""], self.plan, "has no tokens")
+
+    def test_tokenizer(self):
+        self.plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx")
+        command = [otf.tool("otf-exec"), "generate", self.plan, "--prompt-ids=1"]
+        self.refuse([*command, "--tokenizer", self.folder], self.folder / "tokenizer.json")
+        self.write(b"", "tokenizer.json")
+        self.refuse([*command, "--tokenizer", self.folder], self.folder / "tokenizer.json", "empty")
+        self.refuse([*command, "--stop=x"], "--stop", "tokenizer", status=2)
+
+    def test_standard_output_cannot_be_written(self):
+        self.plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx")
+        array = self.folder / "x.npy"
+        np.save(array, np.zeros((1, 64), np.float32))
+        generate = ["generate", self.plan, "--prompt-ids=1", "--ignore-eos", "--max-tokens=3"]
+        for command in (["info", self.plan], ["info", self.plan, "--json"], ["verify", self.plan], ["verify", self.plan, "--json"],
+                        generate, [*generate, "--json"], [*generate, "--no-stream"],
+                        ["bench", self.plan, "--prompt-tokens=2", "--tokens=2", "--repeat=1"],
+                        ["run", otf.plan(otf.fixtures / "digits" / "model.onnx"), "--input", f"pixels={array}"]):
+            with self.subTest(command=command), open("/dev/full", "w") as full:
+                done = subprocess.run([otf.tool("otf-exec"), *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(1, done.returncode)
+                self.assertEqual("error: standard output: cannot be written (No space left on device)\n", done.stderr)
+
+    def test_standard_output_is_closed(self):
+        plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx")
+        done = subprocess.run(["sh", "-c", '"$0" generate "$1" --prompt-ids=1 --max-tokens=3 >&-', otf.tool("otf-exec"), plan],
+                              stderr=subprocess.PIPE, text=True)
+        self.assertEqual(1, done.returncode)
+        self.assertEqual("error: standard output: cannot be written (Bad file descriptor)\n", done.stderr)
+
+    def test_a_closed_pipe_stops_decoding(self):
+        plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx")
+        for flags in ([], ["--json"], ["--no-stream"]):
+            with self.subTest(flags=flags):
+                process = subprocess.Popen([otf.tool("otf-exec"), "generate", str(plan), "--prompt-ids=1", "--ignore-eos",
+                                            "--context=1000000", "--max-tokens=999999", *flags],
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                process.stdout.close()
+                self.assertEqual(1, process.wait(timeout=30))
+                self.assertIn("Broken pipe", process.stderr.read())
+                process.stderr.close()
+
+    def test_names_that_no_file_can_have(self):
+        long, nodes = "y" * 300, []
+        for name in (long, "a/b", "a_b"):
+            nodes.append(helper.make_node("MatMul", ["x", "w"], [name]))
+        path = self.write(model(nodes, [weight()], outputs=(long, "a/b", "a_b")))
+        otf.succeed(otf.tool("otf-compile"), path, "-o", self.folder / "m.plan", "--recipe=none")
+        found = otf.run(self.folder / "m.plan", {"x": np.ones((1, 32), np.float32)})
+        self.assertEqual({"output-0", "a_b", "output-2"}, set(found))
+
+    def test_no_folder_stays_behind(self):
+        self.refuse([otf.tool("otf-exec"), "run", self.plan, "--output-dir", self.folder / "out"], "pixels")
+        # A path that a folder can have, and no file in it.
+        padding = "/." * ((4090 - len(str(self.folder)) - len("/out")) // 2)
+        array = self.folder / "x.npy"
+        np.save(array, np.zeros((1, 64), np.float32))
+        self.refuse([otf.tool("otf-exec"), "run", self.plan, "--input", f"pixels={array}", "--output-dir",
+                     f"{self.folder}{padding}/out"], "File name too long")
 
     def test_no_gpu(self):
         if os.path.exists("/dev/nvidiactl"):

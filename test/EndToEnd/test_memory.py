@@ -13,6 +13,7 @@ class Memory(unittest.TestCase):
     def check(self, *command):
         status, error, peak = otf.peak_anonymous(otf.tool("otf-compile"), *command)
         self.assertEqual(0, status, error)
+        self.assertGreater(peak, 1e6, "the watch saw nothing")
         self.assertLessEqual(peak, LIMIT)
 
     def test_smollm2(self):
@@ -30,6 +31,10 @@ class Memory(unittest.TestCase):
             model = big_model(pathlib.Path(folder), layers=100, width=3240)
             self.assertGreater((model.parent / "model.onnx_data").stat().st_size, 4e9)
             self.check(model, "--dry-run", "--recipe=rtn8")
+
+    def test_many_threads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.check(big_model(pathlib.Path(folder), layers=10, width=3240), "--dry-run", "--recipe=rtn8", "--threads=64")
 
 
 def big_model(folder, layers, width):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SmolLM2-135M-Instruct against models/smollm2/reference.json: float32 logits and greedy tokens of transformers."""
 import json
+import subprocess
 import unittest
 
 import numpy as np
@@ -40,6 +41,16 @@ class SmolLM2(unittest.TestCase):
             with self.subTest(prompt=prompt["prompt"][:24]):
                 got = self.logits(plan, prompt).astype(np.float32)
                 self.assertLessEqual(np.abs(got[prompt["top_ids"]] - prompt["top_logits"]).max(), 0.07)
+
+    def test_chat_goes_on_when_the_context_is_full(self):
+        plan = otf.plan(self.folder("f32"))
+        lines = ["Say one word about the sea.", "And one about hills.", "word " * 200, "And about rain."]
+        done = subprocess.run([otf.tool("otf-exec"), "chat", str(plan), "--greedy", "--max-tokens=12", "--context=80"],
+                              input="".join(line + "\n" for line in lines), capture_output=True, text=True)
+        self.assertEqual(1, done.returncode, done.stderr)  # for the line that does not fit
+        self.assertIn("forgotten", done.stderr)
+        self.assertIn("does not fit in a context of 80", done.stderr)
+        self.assertGreaterEqual(len(done.stdout.splitlines()), 3, done.stdout)
 
     def divergence(self, recipe):
         """Mean KL divergence from the float plan over every position of the prompts, and agreement of the top token."""

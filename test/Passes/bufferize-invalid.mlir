@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s -split-input-file -verify-diagnostics --otf-bufferize
 
 // expected-error@+1 {{argument #0 has no otf.name}}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: %not otf-opt %s --otf-choose-bits=linear=int3 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: %not otf-opt %s --otf-choose-bits="linear=int4 group=48" 2>&1 | FileCheck %s --check-prefix=GROUP
 

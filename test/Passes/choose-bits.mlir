@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=int4 vocabulary=int8 group=64" | FileCheck %s
 // RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=int4 vocabulary=int8 group=64" \
 // RUN:   --otf-choose-bits="linear=f16 vocabulary=f16" | FileCheck %s
@@ -57,4 +58,40 @@ func.func @main(%ids: tensor<4xi64>) -> tensor<4x100xf32> {
   %x = otf.embedding %ids, %w : (tensor<4xi64>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x32xf32>
   %l = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x100xf32>
   return %l : tensor<4x100xf32>
+}
+
+// -----
+
+// A head's logits may be moved: the last position alone is returned, as floats of another width.
+// CHECK: otf.weight @moved {{.*}} {encoding = #otf.encoding<int8, group = 64>, vocabulary}
+otf.weight @moved : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
+func.func @main(%x: tensor<4x32xf32>) -> tensor<100xf16> {
+  %w = otf.use @moved : !otf.matrix<100x32, #otf.encoding<f32>>
+  %l = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x100xf32>
+  %r = tensor.generate {
+  ^bb0(%k: index):
+    %last = arith.constant 3 : index
+    %e = tensor.extract %l[%last, %k] : tensor<4x100xf32>
+    %t = arith.truncf %e : f32 to f16
+    tensor.yield %t : f16
+  } : tensor<100xf16>
+  return %r : tensor<100xf16>
+}
+
+// -----
+
+// What computes with a linear's result makes an activation of it, though nothing else is read.
+// CHECK: otf.weight @activated {{.*}} {encoding = #otf.encoding<int4, group = 64>}
+otf.weight @activated : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
+func.func @main(%x: tensor<4x32xf32>) -> tensor<4x100xf32> {
+  %w = otf.use @activated : !otf.matrix<100x32, #otf.encoding<f32>>
+  %l = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x100xf32>
+  %r = tensor.generate {
+  ^bb0(%i: index, %k: index):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.extract %l[%i, %k] : tensor<4x100xf32>
+    %m = arith.maximumf %e, %zero : f32
+    tensor.yield %m : f32
+  } : tensor<4x100xf32>
+  return %r : tensor<4x100xf32>
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: %not otf-opt %s --otf-choose-outliers=fraction=1.5 2>&1 | FileCheck %s --check-prefix=FRACTION
 // RUN: %not otf-opt %s --otf-choose-outliers=fraction=0.5 2>&1 | FileCheck %s --check-prefix=FILES
 

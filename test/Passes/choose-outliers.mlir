@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // REQUIRES: weights
 // RUN: mkdir -p %t && %python %S/Inputs/columns.py %t/w.bin
 // RUN: otf-opt %s --otf-choose-outliers="fraction=0.4 model=%t/model.onnx" | FileCheck %s

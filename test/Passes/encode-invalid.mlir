@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s -verify-diagnostics --otf-encode
 
 // expected-error@+1 {{has outliers, and a plain encoding, which keeps every column anyway}}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s -split-input-file --otf-encode | FileCheck %s
 // RUN: otf-opt %s -split-input-file --otf-encode --otf-encode | FileCheck %s
 

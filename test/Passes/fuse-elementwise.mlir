@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s --otf-fuse-elementwise | FileCheck %s
 // RUN: otf-opt %s --otf-fuse-elementwise --otf-fuse-elementwise | FileCheck %s
 // RUN: otf-opt %s --otf-fuse-elementwise=max-ops=0 | FileCheck %s --check-prefix=ZERO

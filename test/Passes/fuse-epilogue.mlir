@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s --otf-fuse-epilogue | FileCheck %s
 // RUN: otf-opt %s --otf-fuse-epilogue --otf-fuse-epilogue | FileCheck %s
 // RUN: otf-opt %s --otf-fuse-epilogue --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=LOC

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s --otf-fuse-prologue | FileCheck %s
 // RUN: otf-opt %s --otf-fuse-prologue --otf-fuse-prologue | FileCheck %s
 // RUN: otf-opt %s --otf-fuse-prologue --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=LOC

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s --otf-lower-to-plan | FileCheck %s
 // RUN: otf-opt %s --otf-lower-to-plan --otf-lower-to-plan | FileCheck %s
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s -split-input-file -verify-diagnostics --otf-outline
 
 func.func @not_fused(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s --otf-verify-stage=imported \
 // RUN:   --otf-annotate="linear=int4 vocabulary=int8" --otf-verify-stage=annotated \
 // RUN:   --otf-quantize --otf-verify-stage=quantized --otf-fuse --otf-verify-stage=fused \

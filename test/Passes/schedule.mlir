@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s -split-input-file --otf-schedule=wide-linear=4 | FileCheck %s
 // RUN: otf-opt %s -split-input-file --otf-schedule=wide-linear=4 --otf-schedule=wide-linear=4 | FileCheck %s
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: split-file %s %t
 // RUN: otf-opt %t/imported.mlir -split-input-file -verify-diagnostics --otf-verify-stage=imported
 // RUN: otf-opt %t/annotated.mlir -split-input-file -verify-diagnostics --otf-verify-stage=annotated
@@ -112,6 +113,13 @@ plan.kernel @norm_0(%x: tensor<?x4xf32, #otf.dims<"d0">>) -> tensor<?x4xf32, #ot
 }
 func.func @launches() {
   %x = plan.input "x" : !plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>
+  // expected-error@+1 {{is a second input of the name "x"}}
+  %x2 = plan.input "x" : !plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>
+  %z = plan.output "z" : !plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>
+  // expected-error@+1 {{is a second output of the name "z"}}
+  %z2 = plan.output "z" : !plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>
+  // expected-error@+1 {{has the slot -1}}
+  %y1 = plan.alloc {slot = -1 : i64} : !plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>
   // expected-error@+1 {{has no slot (run otf-schedule)}}
   %y = plan.alloc : !plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>
   // expected-error@+1 {{has no extent or grain (run otf-schedule)}}
@@ -119,7 +127,13 @@ func.func @launches() {
   // expected-error@+2 {{gives a size that is none: "s / 2"}}
   // expected-error@+1 {{has an extent that is no size: "s / 2"}}
   plan.launch @norm_0(%x) outs(%y) sizes ["s / 2"] {extent = "s / 2", grain = 1 : i64} : (!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>) outs(!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>)
-  // expected-error@+1 {{has a grain of 0, which must be at least 1}}
+  // expected-error@+1 {{has a grain of -1, which must be from 1 to 4294967295}}
+  plan.launch @norm_0(%x) outs(%y) sizes ["s"] {extent = "s", grain = -1 : i64} : (!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>) outs(!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>)
+  // expected-error@+1 {{has a grain of 4294967296, which must be from 1 to 4294967295}}
+  plan.launch @norm_0(%x) outs(%y) sizes ["s"] {extent = "s", grain = 4294967296 : i64} : (!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>) outs(!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>)
+  // expected-error@+1 {{has a negative extent: -1}}
+  plan.launch @norm_0(%x) outs(%y) sizes ["s"] {extent = "-1", grain = 1 : i64} : (!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>) outs(!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>)
+  // expected-error@+1 {{has a grain of 0, which must be from 1 to 4294967295}}
   plan.launch @norm_0(%x) outs(%y) sizes ["s"] {extent = "s", grain = 0 : i64} : (!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>) outs(!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>)
   // expected-error@+1 {{gives 0 sizes, and @norm_0 names 1}}
   plan.launch @norm_0(%x) outs(%y) sizes [] {extent = "s", grain = 1 : i64} : (!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>) outs(!plan.buffer<tensor<?x4xf32, #otf.dims<"s">>>)

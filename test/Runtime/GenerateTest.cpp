@@ -105,6 +105,15 @@ TEST(Generate, AFullContextEnds) {
                "prompt: 9 tokens do not fit in a context of 8 (give --context or a shorter prompt)");
 }
 
+TEST(Generate, ATokenOutsideTheVocabularyIsRefused) {
+  Model m;
+  EXPECT_EQ(m.run({5, 16, 4}, 1), OTF_BAD_INPUT);
+  EXPECT_STREQ(otf_message(),
+               "token id 16 at position 1: the model knows 0 to 15 (is this its tokenizer?)");
+  EXPECT_EQ(m.run({-1}, 1), OTF_BAD_INPUT);
+  EXPECT_EQ(m.run({15, 0}, 1), OTF_OK) << otf_message();
+}
+
 TEST(Generate, TheCallerMayEndIt) {
   Model m;
   const int32_t prompt[] = {1};

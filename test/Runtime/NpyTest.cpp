@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace otf::runtime;
@@ -74,6 +75,28 @@ TEST(Npy, WhatIsWrittenIsRead) {
     EXPECT_EQ(array.value().shape, shape);
     EXPECT_EQ(std::memcmp(array.value().bytes.data(), data, array.value().bytes.size()), 0);
   }
+  unlink(path);
+}
+
+TEST(Npy, WhatHasNoEndIsNotRead) {
+  const std::string pipe = "/tmp/otf-npy-pipe-" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string &path : {pipe, std::string("/dev/zero"), std::string("/tmp")}) {
+    EXPECT_NE(readNpy(path).status().message().find("not a regular file"), std::string::npos) << path;
+    EXPECT_FALSE(PlanFile::open(path).ok()) << path;
+  }
+  const float data[1] = {};
+  EXPECT_FALSE(writeNpy(pipe, ElementType::f32, std::vector<int64_t>{1}, data).ok());
+  unlink(pipe.c_str());
+  EXPECT_EQ(readNpy("").status().message(), "the path is empty");
+}
+
+TEST(Npy, AFileOfHolesTakesNoMemory) {
+  char path[] = "/tmp/otf-npy-XXXXXX";
+  int fd = mkstemp(path);
+  if (ftruncate(fd, off_t(1) << 43) == 0) // else the file system has its own limit
+    EXPECT_NE(readNpy(path).status().message().find("fit in memory"), std::string::npos);
+  close(fd);
   unlink(path);
 }
 

@@ -132,6 +132,42 @@ TEST(Session, WrongInputsAreNamed) {
   EXPECT_FALSE(o.session->output(0).ok());
 }
 
+TEST(Session, ALimitedInputIsCheckedAgainstItsTable) {
+  for (model::ElementType type : {model::ElementType::i64, model::ElementType::i32}) {
+    model::Plan limited = otf::test::languagePlan(otf::test::testKernels().size());
+    limited.inputs[0].limit = 16;
+    limited.inputs[0].type = type;
+    Opened o(limited);
+    ASSERT_TRUE(o.status.ok()) << o.status.message();
+    auto set = [&](int64_t value) {
+      const int64_t shape[] = {1, 3}, wide[] = {-16, 15, value};
+      const int32_t narrow[] = {-16, 15, int32_t(value)};
+      bool isWide = type == model::ElementType::i64;
+      return o.session->setInput("input_ids", {isWide ? ElementType::i64 : ElementType::i32, shape,
+                                               isWide ? (const void *)wide : narrow});
+    };
+    EXPECT_TRUE(set(0).ok());
+    EXPECT_EQ(set(16).message(), "input 'input_ids': the value 16 at position 2 names no row of its "
+                                 "table (expected -16 to 15)");
+    EXPECT_FALSE(set(-17).ok());
+  }
+  model::Plan floats = plan();
+  floats.inputs[0].limit = 4;
+  EXPECT_NE(Opened(floats).status.message().find("has the limit 4"), std::string::npos);
+}
+
+TEST(Session, AnEndlessStateOfNoBatchIsRefused) {
+  model::Plan batched = plan();
+  batched.symbols.push_back("batch");
+  batched.states[0].shape[0] = model::Size::symbol(3);
+  Opened o(batched);
+  ASSERT_TRUE(o.status.ok()) << o.status.message();
+  ASSERT_TRUE(o.set("x", {1, 4}).ok());
+  ASSERT_TRUE(o.set("past.0", {0, INT64_MAX, 4}).ok());
+  EXPECT_EQ(o.session->run().message(),
+            "context: states of 9223372036854775807 positions are not possible");
+}
+
 TEST(Session, NoRowsIsARunWithoutWork) {
   Opened o(plan());
   ASSERT_TRUE(o.set("x", {0, 4}).ok());

@@ -95,11 +95,11 @@ int bench(const BenchOptions &options) {
   if (!decoder.ok())
     return fail(o.plan, decoder.status());
 
-  // Any tokens do; small ids exist in every vocabulary. The first round touches memory and is not
-  // counted.
+  // Any tokens do. The first round touches memory and is not counted.
+  const int64_t different = std::clamp<int64_t>(decoder.value()->vocabularySize(), 1, 100);
   std::vector<int32_t> prompt(size_t(o.promptTokens));
   for (size_t i = 0; i < prompt.size(); ++i)
-    prompt[i] = int32_t(i % 97 + 3);
+    prompt[i] = int32_t(int64_t(i) % different);
   std::vector<double> prefill, decode;
   for (int64_t i = 0; i <= o.repeat; ++i) {
     double p = 0, d = 0;
@@ -123,13 +123,13 @@ int bench(const BenchOptions &options) {
     json["rss_anon_peak_bytes"] = anonymous;
     json["rss_peak_bytes"] = statusBytes("VmHWM");
     std::puts(json.dump().c_str());
-    return 0;
+    return finishOutput();
   }
   std::printf("device   %s\nload     %.3f s\nprefill  %.1f tokens/s (%lld tokens)\n"
               "decode   %.1f tokens/s (%lld tokens)\nmemory   %.1f MB anonymous at its peak\n",
               opened.value().device->description().c_str(), opened.value().seconds, perSecond[0],
               (long long)o.promptTokens, perSecond[1], (long long)o.tokens, double(anonymous) / 1e6);
-  return 0;
+  return finishOutput();
 }
 
 } // namespace otf::exec

@@ -1,14 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/otf-exec/Common.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <poll.h>
+#include <unistd.h>
 
 namespace otf::exec {
 
+std::string printable(std::string_view text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string escaped;
+  for (char c : text)
+    if (uint8_t(c) < 0x20 || c == 0x7f)
+      escaped += {'\\', 'x', digits[uint8_t(c) >> 4], digits[c & 15]};
+    else
+      escaped += c;
+  return escaped;
+}
+
 int fail(const std::string &file, const runtime::Status &status) {
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s: %s\n", file.c_str(), status.message().c_str());
+  // Devices fail with the log of a compiler, whose lines are wanted as they are.
+  std::string message =
+      status.code() == runtime::Code::device ? status.message() : printable(status.message());
+  std::fprintf(stderr, "error: %s: %s\n", file.empty() ? "''" : printable(file).c_str(),
+               message.c_str());
   return int(status.code());
+}
+
+int finishOutput() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return 0;
+  return fail("standard output",
+              runtime::badInput("cannot be written",
+                                errno ? runtime::cat(" (", std::strerror(errno), ")") : ""));
+}
+
+bool outputIsGone() {
+  pollfd output = {STDOUT_FILENO, 0, 0};
+  return std::ferror(stdout) || (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP)));
 }
 
 runtime::Result<Opened> open(const PlanOptions &options) {

@@ -30,8 +30,8 @@ struct RunOptions : PlanOptions {
 
 struct TextOptions : PlanOptions {
   std::string prompt, chatPrompt, system, tokenizer;
-  std::vector<int32_t> promptIds;
-  bool hasPrompt = false, hasChatPrompt = false;
+  std::string promptIds; // "1,2,3"
+  bool hasPrompt = false, hasPromptIds = false, hasChatPrompt = false;
   bool greedy = false, noStream = false, ignoreEos = false;
   double temperature = 0.8, topP = 1, minP = 0, repetitionPenalty = 1;
   int64_t topK = 0, noRepeatNgram = 0, maxTokens = 256;
@@ -53,6 +53,14 @@ int verify(const PlanOptions &options);
 
 /// Prints the error and returns its exit status.
 int fail(const std::string &file, const runtime::Status &status);
+
+/// Names come from files: control characters as \x0a, so that an error stays one line.
+std::string printable(std::string_view text);
+
+/// The end of a command that printed: 0, or the exit status after a write that failed.
+int finishOutput();
+/// Whether nobody can read what is printed any more.
+bool outputIsGone();
 
 /// A plan, a device and one session, in the order in which they need each other.
 struct Opened {

@@ -4,13 +4,14 @@
 #include "tools/otf-exec/Common.h"
 
 #include "runtime/Generate.h"
+#include "runtime/RegularFile.h"
 
 #include <nlohmann/json.hpp>
 
-#include <cerrno>
+#include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace otf::exec {
@@ -27,15 +28,45 @@ struct Talker {
   double loadSeconds = 0;
 };
 
-Result<std::string> readFile(const std::string &path) {
-  std::unique_ptr<FILE, decltype([](FILE *f) { fclose(f); })> file(fopen(path.c_str(), "rbe"));
-  if (!file)
-    return badInput("tokenizer '", path, "': cannot be opened (", std::strerror(errno), ")");
-  std::string text;
-  char part[1 << 16];
-  while (size_t n = fread(part, 1, sizeof part, file.get()))
-    text.append(part, n);
+/// tokenizer.json at this path, or in the folder at this path.
+Result<std::vector<std::byte>> readTokenizer(std::string path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    path += "/tokenizer.json";
+  auto named = [&](const Status &s) {
+    return Status(s.code(), cat("tokenizer '", path, "': ", s.message()));
+  };
+  Result<RegularFile> file = RegularFile::open(path);
+  if (!file.ok())
+    return named(file.status());
+  Result<std::vector<std::byte>> text = file.value().read();
+  if (!text.ok())
+    return named(text.status());
+  if (text.value().empty())
+    return named(badInput("the file is empty"));
   return text;
+}
+
+/// "1,2,3". What the model knows is checked where it is known.
+Result<std::vector<int32_t>> parseIds(std::string_view text) {
+  std::vector<int32_t> ids;
+  for (std::string_view rest = text; !rest.empty();) {
+    size_t comma = rest.find(',');
+    std::string_view item = rest.substr(0, comma);
+    while (item.starts_with(' '))
+      item.remove_prefix(1);
+    while (item.ends_with(' '))
+      item.remove_suffix(1);
+    int32_t id = 0;
+    auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), id);
+    if (item.empty() || error != std::errc() || end != item.data() + item.size() ||
+        (comma != rest.npos && comma + 1 == rest.size()))
+      return usageError("--prompt-ids: expected token ids with commas between them, as in 1,2,3, "
+                        "found '", text, "'");
+    ids.push_back(id);
+    rest = comma == rest.npos ? "" : rest.substr(comma + 1);
+  }
+  return ids;
 }
 
 Result<Talker> prepare(const TextOptions &o) {
@@ -45,17 +76,21 @@ Result<Talker> prepare(const TextOptions &o) {
   if (!opened.ok())
     return opened.status();
   t.opened = std::move(opened.value());
-  std::string tokenizer;
+  std::vector<std::byte> tokenizer;
   if (!o.tokenizer.empty()) {
-    Result<std::string> text = readFile(o.tokenizer);
+    Result<std::vector<std::byte>> text = readTokenizer(o.tokenizer);
     if (!text.ok())
       return text.status();
     tokenizer = std::move(text.value());
   }
-  Result<LanguageModel> model = LanguageModel::create(*t.opened.plan, tokenizer);
+  Result<LanguageModel> model = LanguageModel::create(
+      *t.opened.plan, {reinterpret_cast<const char *>(tokenizer.data()), tokenizer.size()});
   if (!model.ok())
     return model.status();
   t.model.emplace(std::move(model.value()));
+  if (!o.stops.empty() && !t.model->tokenizer)
+    return usageError("--stop: the plan has no tokenizer, so there is no text to look for it in "
+                      "(give --tokenizer)");
   Result<std::unique_ptr<Decoder>> decoder = Decoder::create(*t.opened.session);
   if (!decoder.ok())
     return decoder.status();
@@ -82,24 +117,32 @@ std::vector<text::ChatMessage> conversation(const TextOptions &o) {
   return messages;
 }
 
-/// Prints what became certain. A reader that went away ends the generation.
-bool print(void *, std::string_view text, int32_t) {
+/// Prints what became certain: of a model without a tokenizer, its ids. A reader that went away ends
+/// the generation.
+bool print(void *model, std::string_view text, int32_t id) {
+  if (!static_cast<LanguageModel *>(model)->tokenizer && id >= 0)
+    std::printf("%d ", id);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return std::fflush(stdout) == 0;
+  return std::fflush(stdout) == 0 && !outputIsGone();
 }
+
+bool isWanted(void *, std::string_view, int32_t) { return !outputIsGone(); }
 
 } // namespace
 
 int generate(const TextOptions &o) {
-  if (!o.hasPrompt && !o.hasChatPrompt && o.promptIds.empty())
+  if (!o.hasPrompt && !o.hasChatPrompt && !o.hasPromptIds)
     return fail("command line", usageError("generate: expected --prompt, --prompt-ids or "
                                            "--chat-prompt"));
+  Result<std::vector<int32_t>> given = parseIds(o.promptIds);
+  if (!given.ok())
+    return fail("command line", given.status());
   Result<Talker> prepared = prepare(o);
   if (!prepared.ok())
     return fail(o.plan, prepared.status());
   Talker &t = prepared.value();
 
-  std::vector<int32_t> ids = o.promptIds;
+  std::vector<int32_t> ids = std::move(given.value());
   if (o.hasPrompt || o.hasChatPrompt) {
     std::vector<text::ChatMessage> messages = conversation(o);
     messages.push_back({"user", o.chatPrompt});
@@ -109,8 +152,8 @@ int generate(const TextOptions &o) {
     ids = std::move(encoded.value());
   }
   bool streams = !o.json && !o.noStream;
-  Result<Generated> result =
-      runtime::generate(*t.model, *t.decoder, ids, t.settings, streams ? print : nullptr, nullptr);
+  Result<Generated> result = runtime::generate(*t.model, *t.decoder, ids, t.settings,
+                                               streams ? print : isWanted, &*t.model);
   if (!result.ok())
     return fail(o.plan, result.status());
   Generated &g = result.value();
@@ -125,15 +168,41 @@ int generate(const TextOptions &o) {
     json["seconds"] = {
         {"load", t.loadSeconds}, {"prefill", g.prefillSeconds}, {"decode", g.decodeSeconds}};
     std::puts(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-    return 0;
+    return finishOutput();
   }
   if (!streams)
     std::fwrite(g.text.data(), 1, g.text.size(), stdout);
-  if (!t.model->tokenizer)
+  if (!streams && !t.model->tokenizer)
     for (int32_t id : g.ids)
       std::printf("%d ", id);
   std::puts("");
-  return 0;
+  return finishOutput();
+}
+
+/// The ids of a conversation that leaves room for an answer. Where it has grown too long for the
+/// context, its oldest turns are forgotten; `fixed` messages at the beginning and the last one stay,
+/// whether they fit or not.
+static Result<std::vector<int32_t>> fitConversation(const Talker &t, size_t fixed,
+                                                    std::vector<text::ChatMessage> &messages) {
+  const Session &session = *t.opened.session;
+  const int64_t capacity = session.plan.states.empty() ? INT64_MAX : session.stateCapacity();
+  const int64_t answer = std::min(t.settings.maxTokens, capacity / 4);
+  bool forgot = false;
+  for (;;) {
+    Result<std::vector<int32_t>> ids = t.model->encodeChat(messages);
+    if (!ids.ok())
+      return ids;
+    if (int64_t(ids.value().size()) <= capacity - answer || messages.size() == fixed + 1) {
+      if (forgot && int64_t(ids.value().size()) <= capacity)
+        std::fprintf(stderr, "note: the context of %lld tokens is full, so the oldest messages are "
+                             "forgotten (give --context)\n", (long long)capacity);
+      return ids;
+    }
+    // A question goes with its answer.
+    auto oldest = messages.begin() + ptrdiff_t(fixed);
+    messages.erase(oldest, oldest + 2);
+    forgot = true;
+  }
 }
 
 int chat(const TextOptions &o) {
@@ -142,25 +211,41 @@ int chat(const TextOptions &o) {
     return fail(o.plan, prepared.status());
   Talker &t = prepared.value();
   std::vector<text::ChatMessage> messages = conversation(o);
+  const size_t fixed = messages.size();
+  int exitStatus = 0;
   const bool isTerminal = isatty(STDIN_FILENO);
   std::string line;
   for (;;) {
     if (isTerminal)
       std::fputs("> ", stdout), std::fflush(stdout);
-    if (!std::getline(std::cin, line))
-      return 0;
+    if (!std::getline(std::cin, line)) {
+      int written = finishOutput();
+      return written ? written : exitStatus;
+    }
     if (line.empty())
       continue;
+    const std::vector<text::ChatMessage> before = messages;
     messages.push_back({"user", line});
-    auto ids = t.model->encodeChat(messages);
+    Result<std::vector<int32_t>> ids = fitConversation(t, fixed, messages);
     if (!ids.ok())
       return fail(o.plan, ids.status());
+    const Session &session = *t.opened.session;
+    if (!session.plan.states.empty() && int64_t(ids.value().size()) > session.stateCapacity()) {
+      exitStatus = fail(o.plan, badInput("chat: a message of ", ids.value().size(),
+                                         " tokens does not fit in a context of ",
+                                         session.stateCapacity(),
+                                         " (give --context or a shorter line)"));
+      messages = before;
+      continue;
+    }
     // The beginning of the conversation is still in the cache and is not computed again.
     Result<Generated> result =
-        runtime::generate(*t.model, *t.decoder, ids.value(), t.settings, print, nullptr);
+        runtime::generate(*t.model, *t.decoder, ids.value(), t.settings, print, &*t.model);
     if (!result.ok())
       return fail(o.plan, result.status());
     std::puts("");
+    if (std::fflush(stdout) != 0 || outputIsGone())
+      return finishOutput();
     messages.push_back({"assistant", std::move(result.value().text)});
   }
 }

@@ -107,7 +107,8 @@ void list(const char *title, const Json &items, const char *first, const char *s
   for (const Json &item : items) {
     const Json &value = item[second];
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    std::printf("  %-28s %s\n", item[first].get<std::string>().c_str(), text.c_str());
+    std::printf("  %-28s %s\n", printable(item[first].get<std::string>()).c_str(),
+                printable(text).c_str());
   }
 }
 
@@ -120,29 +121,29 @@ int info(const PlanOptions &options) {
   Json json = describe(*plan.value());
   if (options.json) {
     std::puts(json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-    return 0;
+    return finishOutput();
   }
-  std::printf("%s: %s, %zu bytes, by %s\n", options.plan.c_str(),
-              json["model"].get<std::string>().c_str(), plan.value()->fileSize(),
-              json["producer"].get<std::string>().c_str());
+  std::printf("%s: %s, %zu bytes, by %s\n", printable(options.plan).c_str(),
+              printable(plan.value()->model).c_str(), plan.value()->fileSize(),
+              printable(plan.value()->producer).c_str());
   list("inputs", json["inputs"], "name", "type");
   list("outputs", json["outputs"], "name", "type");
   // A model has one or two states a layer, all alike: the first says it.
   if (!json["states"].empty())
     std::printf("states (%zu)\n  %-28s %s\n", json["states"].size(),
-                json["states"][0]["name"].get<std::string>().c_str(),
-                json["states"][0]["type"].get<std::string>().c_str());
+                printable(json["states"][0]["name"].get<std::string>()).c_str(),
+                printable(json["states"][0]["type"].get<std::string>()).c_str());
   Weights weights(*plan.value());
   std::puts("weights");
   for (auto &[encoding, tally] : weights.byEncoding)
-    line(encoding.c_str(), tally);
+    line(printable(encoding).c_str(), tally);
   line("= without vocabulary tables", weights.layers);
   line("= vocabulary tables", weights.vocabulary);
   line("= in total", weights.total);
   list("programs (steps)", json["programs"], "target", "steps");
   list("code (bytes)", json["code"], "level", "bytes");
   list("placement here", json["placement"], "target", "here");
-  return 0;
+  return finishOutput();
 }
 
 int verify(const PlanOptions &options) {
@@ -152,8 +153,8 @@ int verify(const PlanOptions &options) {
   if (options.json)
     std::printf("{\"ok\": true, \"bytes\": %zu}\n", plan.value()->fileSize());
   else
-    std::printf("%s: good, %zu bytes\n", options.plan.c_str(), plan.value()->fileSize());
-  return 0;
+    std::printf("%s: good, %zu bytes\n", printable(options.plan).c_str(), plan.value()->fileSize());
+  return finishOutput();
 }
 
 } // namespace otf::exec

@@ -6,36 +6,88 @@
 #include <CLI/CLI.hpp>
 
 #include <csignal>
+#include <fcntl.h>
+#include <iostream>
+#include <limits>
+#include <new>
+#include <unistd.h>
 
 using namespace otf::exec;
+
+// CLI11's own ranges print the largest double with all of its 309 digits.
+
+/// Whole numbers from `least` to `most`.
+template <typename T> static auto whole(T least, T most = std::numeric_limits<T>::max()) {
+  return [=](const std::string &text) -> std::string {
+    T value = 0;
+    bool isNegative = text.starts_with('-'); // which unsigned types would take as a large number
+    if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most &&
+        !(isNegative && least >= 0))
+      return {};
+    return otf::runtime::cat("expected a whole number from ", least, " to ", most, ", found '", text,
+                             "'");
+  };
+}
+
+/// Numbers from or above `least`, at most `most`. They are floats in the end.
+enum class Least { included, excluded };
+static auto number(float least, Least kind, float most, const char *expected) {
+  return [=](const std::string &text) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value))
+      if (float f = float(value); (kind == Least::included ? f >= least : f > least) && f <= most)
+        return {};
+    return otf::runtime::cat("expected ", expected, ", found '", text, "'");
+  };
+}
+static constexpr float kLargest = std::numeric_limits<float>::max();
+// Longer than any context of today, and small enough to be held in memory and added up.
+static constexpr int64_t kMostBenchTokens = 1 << 24;
+
+/// A device's name comes back in messages that keep their line ends.
+static std::string isName(const std::string &text) {
+  return printable(text) == text ? "" : "expected a name, found '" + text + "'";
+}
+
+static std::string isPath(const std::string &text) {
+  return text.empty() ? "the path is empty" : "";
+}
 
 static void planFlags(CLI::App &app, PlanOptions &o, bool runs) {
   app.add_option("plan", o.plan, "plan file, as otf-compile writes it")->required();
   if (!runs)
     return;
   app.add_option("--device", o.device, "cpu, cpu:<level>, cuda or cuda:<ordinal>")
-      ->capture_default_str();
-  app.add_option("--threads", o.threads, "of the CPU; 0: all available cores")->capture_default_str();
+      ->check(isName)->capture_default_str();
+  app.add_option("--threads", o.threads, "of the CPU; 0: all available cores")
+      ->check(whole<unsigned>(0, 1024))->capture_default_str();
   app.add_option("--context", o.context,
                  "positions the cache has room for; 0: the model's context, at most 4096")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole<int64_t>(0));
 }
 
 static void textFlags(CLI::App &app, TextOptions &o) {
-  app.add_option("--tokenizer", o.tokenizer, "tokenizer.json to use instead of the plan's");
+  app.add_option("--tokenizer", o.tokenizer, "tokenizer.json, or its folder, to use instead of the plan's")
+      ->check(isPath);
   app.add_flag("--greedy", o.greedy, "always the likeliest token");
-  app.add_option("--temperature", o.temperature)->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--top-k", o.topK, "0: all")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--top-p", o.topP)->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  app.add_option("--min-p", o.minP)->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  app.add_option("--repetition-penalty", o.repetitionPenalty)->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--no-repeat-ngram", o.noRepeatNgram, "0: off")->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--seed", o.seed)->capture_default_str();
+  app.add_option("--temperature", o.temperature, "how freely tokens are chosen; 0: as --greedy")
+      ->check(number(0, Least::included, kLargest, "a number from 0 to 3.4e38"))->capture_default_str();
+  app.add_option("--top-k", o.topK, "choose among this many of the likeliest tokens; 0: all")
+      ->check(whole<int64_t>(0))->capture_default_str();
+  app.add_option("--top-p", o.topP, "choose among the likeliest tokens that have this probability together")
+      ->check(number(0, Least::excluded, 1, "a number above 0 and at most 1"))->capture_default_str();
+  app.add_option("--min-p", o.minP, "leave out tokens less likely than this times the likeliest")
+      ->check(number(0, Least::included, 1, "a number from 0 to 1"))->capture_default_str();
+  app.add_option("--repetition-penalty", o.repetitionPenalty, "above 1: tokens of the text so far become less likely")
+      ->check(number(0, Least::excluded, kLargest, "a number above 0 and at most 3.4e38"))->capture_default_str();
+  app.add_option("--no-repeat-ngram", o.noRepeatNgram, "never repeat as many tokens in a row; 0: off")
+      ->check(whole<int64_t>(0))->capture_default_str();
+  app.add_option("--seed", o.seed, "of random choices: equal seeds give equal text")
+      ->check(whole<uint64_t>(0))->capture_default_str();
   app.add_option("--stop", o.stops, "text that ends the answer; may be repeated")
       ->allow_extra_args(false);
-  app.add_option("--max-tokens", o.maxTokens)->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--max-tokens", o.maxTokens, "at most as many new tokens")
+      ->check(whole<int64_t>(0))->capture_default_str();
   app.add_flag("--ignore-eos", o.ignoreEos, "go on after an end token");
 }
 
@@ -50,18 +102,19 @@ static int parseAndRun(int argc, char **argv) {
   CLI::App *run = app.add_subcommand("run", "arrays in, arrays out");
   planFlags(*run, r, true);
   run->add_option("--input", r.inputs, "name=file.npy; may be repeated")->allow_extra_args(false);
-  run->add_option("--output-dir", r.outputFolder, "folder for <output>.npy");
+  run->add_option("--output-dir", r.outputFolder, "folder for <output>.npy")->check(isPath);
 
   CLI::App *generate = app.add_subcommand("generate", "continue a text");
   planFlags(*generate, g, true);
   auto *prompt = generate->add_option("--prompt", g.prompt, "text to continue");
   auto *ids = generate->add_option("--prompt-ids", g.promptIds, "tokens to continue: 1,2,3")
-                  ->delimiter(',')->excludes(prompt);
+                  ->excludes(prompt);
   auto *chatPrompt = generate->add_option("--chat-prompt", g.chatPrompt, "message to answer")
                          ->excludes(prompt)->excludes(ids);
-  generate->add_option("--system", g.system, "system message before --chat-prompt");
+  generate->add_option("--system", g.system, "system message before --chat-prompt")
+      ->needs(chatPrompt);
   textFlags(*generate, g);
-  generate->add_flag("--json", g.json);
+  generate->add_flag("--json", g.json, "print one JSON object: ids, text, reason, times");
   generate->add_flag("--no-stream", g.noStream, "print the text at the end");
 
   CLI::App *chat = app.add_subcommand("chat", "answer line after line of standard input");
@@ -71,28 +124,39 @@ static int parseAndRun(int argc, char **argv) {
 
   CLI::App *bench = app.add_subcommand("bench", "measure speed and memory");
   planFlags(*bench, b, true);
-  bench->add_option("--prompt-tokens", b.promptTokens)->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  bench->add_option("--tokens", b.tokens)->check(CLI::NonNegativeNumber)->capture_default_str();
-  bench->add_option("--repeat", b.repeat)->check(CLI::PositiveNumber)->capture_default_str();
-  bench->add_flag("--json", b.json);
+  bench->add_option("--prompt-tokens", b.promptTokens, "length of the prompt that is read")
+      ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
+  bench->add_option("--tokens", b.tokens, "how many are written after it")
+      ->check(whole<int64_t>(0, kMostBenchTokens))->capture_default_str();
+  bench->add_option("--repeat", b.repeat, "measurements, of which the median counts")
+      ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
+  bench->add_flag("--json", b.json, "print one JSON object");
 
   CLI::App *info = app.add_subcommand("info", "what a plan holds");
   planFlags(*info, i, false);
-  info->add_flag("--json", i.json);
+  info->add_flag("--json", i.json, "print one JSON object");
   CLI::App *verify = app.add_subcommand("verify", "check a plan to the last byte");
   planFlags(*verify, v, false);
-  verify->add_flag("--json", v.json);
+  verify->add_flag("--json", v.json, "print one JSON object");
 
+  // CLI11 would only say that a subcommand is missing.
+  const std::string first = argc > 1 ? argv[1] : "--help";
+  if (first != "--help" && first != "-h" &&
+      app.get_subcommands([&](const CLI::App *s) { return s->get_name() == first; }).empty())
+    return fail("command line", otf::runtime::usageError("'", first, "': unknown (expected run, "
+                                                         "generate, chat, bench, info or verify)"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {
-    if (e.get_exit_code() == 0) // --help
-      return app.exit(e);
-    std::fprintf(stderr, "error: command line: %s (see otf-exec --help)\n", e.what());
-    return 2;
+    if (e.get_exit_code() == 0) { // --help
+      app.exit(e);
+      std::cout.flush();
+      return finishOutput();
+    }
+    return fail("command line", otf::runtime::usageError(e.what(), " (see otf-exec --help)"));
   }
   g.hasPrompt = prompt->count() > 0;
+  g.hasPromptIds = ids->count() > 0;
   g.hasChatPrompt = chatPrompt->count() > 0;
   return *run        ? otf::exec::run(r)
          : *generate ? otf::exec::generate(g)
@@ -103,10 +167,18 @@ static int parseAndRun(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  // A file that takes the number of a closed standard output would get what is printed. This one
+  // takes it and cannot be written.
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0)
+      (void)open("/dev/null", O_RDONLY);
   // A reader that goes away is a failed write, not a death by signal.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return parseAndRun(argc, argv);
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "error: otf-exec: memory: there is not enough of it\n");
+    return 3;
   } catch (const std::exception &e) {
     std::fprintf(stderr, "error: otf-exec: %s\n", e.what());
     return 3;

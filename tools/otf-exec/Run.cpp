@@ -6,21 +6,31 @@
 #include "runtime/Npy.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace otf::exec {
 
 using namespace runtime;
 
-/// A name may hold anything, also what a file name may not.
-static std::string fileName(std::string_view tensor) {
+/// A name may hold anything, also what a file name may not. Where it is too long, or has become
+/// equal to another, the output's number says which it is.
+static std::string fileName(std::string_view tensor, size_t index, std::set<std::string> &used) {
   std::string name(tensor);
   for (char &c : name)
-    if (c == '/' || c == '\0')
+    if (c == '/' || uint8_t(c) < 0x20 || c == 0x7f)
       c = '_';
-  return (name.empty() || name[0] == '.' ? "_" + name : name) + ".npy";
+  name = (name.empty() || name[0] == '.' ? "_" + name : name) + ".npy";
+  std::string number = cat("output-", index);
+  if (name.size() > NAME_MAX)
+    name = number + ".npy";
+  for (size_t again = 0; !used.insert(name).second; ++again) // an output may be called output-0
+    name = cat(number, again ? cat("-", again) : "", ".npy");
+  return name;
 }
 
 static std::string shapeText(std::span<const int64_t> shape) {
@@ -39,17 +49,46 @@ static bool givesStates(const PlanFile &plan, const RunOptions &options) {
   return false;
 }
 
+/// Cuts --input name=file.npy in two.
+static Status splitInputs(const RunOptions &options,
+                          std::vector<std::pair<std::string, std::string>> &inputs) {
+  std::set<std::string> names;
+  for (const std::string &input : options.inputs) {
+    size_t equals = input.rfind('=');
+    if (equals == input.npos || equals == 0)
+      return usageError("--input ", input, ": expected name=file.npy");
+    inputs.push_back({input.substr(0, equals), input.substr(equals + 1)});
+    if (!names.insert(inputs.back().first).second)
+      return usageError("--input ", inputs.back().first, ": is given twice");
+  }
+  return {};
+}
+
+static Status writeOutputs(Session &session, size_t count, const std::string &folder) {
+  std::set<std::string> used;
+  for (size_t i = 0; i < count; ++i) {
+    Result<TensorView> output = session.output(i);
+    if (!output.ok())
+      return output.status();
+    const TensorView &view = output.value();
+    std::string name = fileName(session.outputName(i), i, used);
+    if (Status status = writeNpy(folder + "/" + name, view.type, view.shape, view.data);
+        !status.ok())
+      return Status(status.code(), cat(name, ": ", status.message()));
+  }
+  return {};
+}
+
 int run(const RunOptions &options) {
+  std::vector<std::pair<std::string, std::string>> inputs;
+  if (Status status = splitInputs(options, inputs); !status.ok())
+    return fail("command line", status);
   Result<Opened> opened = open(options);
   if (!opened.ok())
     return fail(options.plan, opened.status());
   Session &session = *opened.value().session;
 
-  for (const std::string &input : options.inputs) {
-    size_t equals = input.rfind('=');
-    if (equals == input.npos || equals == 0)
-      return fail(options.plan, usageError("--input ", input, ": expected name=file.npy"));
-    std::string name = input.substr(0, equals), path = input.substr(equals + 1);
+  for (const auto &[name, path] : inputs) {
     Result<NpyArray> array = readNpy(path);
     if (!array.ok())
       return fail(path, array.status());
@@ -65,26 +104,27 @@ int run(const RunOptions &options) {
   if (Status status = session.run(); !status.ok())
     return fail(options.plan, status);
 
-  if (!options.outputFolder.empty() && mkdir(options.outputFolder.c_str(), 0777) != 0 &&
-      errno != EEXIST)
-    return fail(options.outputFolder, badInput("cannot be created (", std::strerror(errno), ")"));
   size_t outputs = withStates ? session.outputCount() : session.plan.outputs.size();
-  for (size_t i = 0; i < outputs; ++i) {
-    Result<TensorView> output = session.output(i);
-    if (!output.ok())
-      return fail(options.plan, output.status());
-    const TensorView &view = output.value();
-    std::string_view name = session.outputName(i);
-    if (options.outputFolder.empty()) {
-      std::printf("%.*s %s%s\n", int(name.size()), name.data(), elementName(view.type),
-                  shapeText(view.shape).c_str());
-      continue;
+  const std::string &folder = options.outputFolder;
+  if (folder.empty()) {
+    for (size_t i = 0; i < outputs; ++i) {
+      Result<TensorView> output = session.output(i);
+      if (!output.ok())
+        return fail(options.plan, output.status());
+      std::printf("%s %s%s\n", printable(session.outputName(i)).c_str(),
+                  elementName(output.value().type), shapeText(output.value().shape).c_str());
     }
-    std::string path = options.outputFolder + "/" + fileName(name);
-    if (Status status = writeNpy(path, view.type, view.shape, view.data); !status.ok())
-      return fail(path, status);
+    return finishOutput();
   }
-  return 0;
+  bool isNew = mkdir(folder.c_str(), 0777) == 0;
+  if (!isNew && errno != EEXIST)
+    return fail(folder, badInput("cannot be created (", std::strerror(errno), ")"));
+  Status status = writeOutputs(session, outputs, folder);
+  if (status.ok())
+    return 0;
+  if (isNew)
+    rmdir(folder.c_str()); // unless outputs before this one are in it
+  return fail(folder, status);
 }
 
 } // namespace otf::exec

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes OUTPUT, a C++ file that defines `const char NAME[]` as the text of FILES, one after another. Raw string
 # literals are cut at 8000 bytes: compilers need not take longer ones. A line number for NVRTC's messages follows.
 set(body "")

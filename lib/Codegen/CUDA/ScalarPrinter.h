@@ -3,7 +3,7 @@
 // Scalar programs (bodies of tensor.generate, epilogues of linears) as CUDA C++ statements. One
 // variable a value: the compiler behind it does the rest. What it can print is a fixed list of
 // operations of arith, math and scf; anything else is a diagnostic at the operation. EmitC was
-// tried for this and lacks half of the list (reference/TOOLCHAIN.md, 5).
+// tried for this and translates plain f32 arithmetic only.
 #ifndef OTF_CODEGEN_CUDA_SCALARPRINTER_H
 #define OTF_CODEGEN_CUDA_SCALARPRINTER_H
 

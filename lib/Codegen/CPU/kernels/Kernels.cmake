@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sources and flags of the micro-kernels, for the bitcode and for native builds of the same code
 # (tests, benchmarks).
 set(OTF_KERNEL_DIR ${CMAKE_CURRENT_LIST_DIR})
