@@ -27,9 +27,10 @@ struct Nvrtc::Functions {
 namespace {
 
 // -default-device: every function is device code. No fast-math: the CPU and the GPU agree to
-// rounding, and the kernels are not bound by the functions it replaces.
-constexpr const char *kFixedOptions[] = {"--std=c++17", "-default-device", "--ptxas-options=-v",
-                                         "-diag-suppress=177"};
+// rounding, and the kernels are not bound by the functions it replaces. No contraction: what feeds
+// int8 activations has the CPU's bits, and fma stands in the source where it is meant.
+constexpr const char *kFixedOptions[] = {"--std=c++17", "-default-device", "--fmad=false",
+                                         "--ptxas-options=-v", "-diag-suppress=177"};
 
 unsigned numberBefore(std::string_view text, std::string_view what) {
   size_t at = text.find(what);

@@ -304,6 +304,18 @@ static StringRef functionOf(Operation &op) {
       .Default([](Operation *) { return ""; });
 }
 
+/// x^2, x^3 and x^4 as the products that they are on the CPU, or an empty string.
+static std::string smallPower(math::PowFOp op, const std::string &x) {
+  auto constant = op.getRhs().getDefiningOp<arith::ConstantOp>();
+  auto value = constant ? dyn_cast<FloatAttr>(constant.getValue()) : FloatAttr();
+  double exponent = value ? value.getValueAsDouble() : 0;
+  std::string square = x + " * " + x;
+  return exponent == 2   ? square
+         : exponent == 3 ? square + " * " + x
+         : exponent == 4 ? "(" + square + ") * (" + square + ")"
+                         : "";
+}
+
 /// The value of an operation with one result and no region; empty if it is not on the list.
 std::string ScalarPrinter::expression(Operation &op) {
   SmallVector<std::string> in;
@@ -342,6 +354,12 @@ std::string ScalarPrinter::expression(Operation &op) {
   };
   if (StringRef function = functionOf(op); !function.empty()) {
     std::string arguments = llvm::join(number, ", ");
+    // The functions of the device library have the CPU's bits.
+    if (!type.isF64() && isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp>(op))
+      return rounded("otf::" + function.str() + "(" + arguments + ")");
+    if (auto power = dyn_cast<math::PowFOp>(op))
+      if (std::string product = smallPower(power, number[0]); !product.empty())
+        return rounded(product);
     return rounded(function.str() + (type.isF64() ? "(" : "f(") + arguments + ")");
   }
   auto extremum = [&](StringRef sign) { // NaN if either is

@@ -180,7 +180,22 @@ ENTRY(map_silu, 3) {
   const float *x = static_cast<const float *>(a.buffers[0]);
   const float *y = static_cast<const float *>(a.buffers[1]);
   float *z = static_cast<float *>(a.buffers[2]);
-  otf::map(a.dims[0], [=](int64_t i) { z[i] = x[i] / (1.0f + expf(-x[i])) * y[i]; });
+  otf::map(a.dims[0], [=](int64_t i) { z[i] = x[i] / (1.0f + otf::exp(-x[i])) * y[i]; });
+}
+
+// Buffers: x f32, y f32 [6][elements]: the functions of the library. Dims: elements.
+ENTRY(map_functions, 2) {
+  const float *x = static_cast<const float *>(a.buffers[0]);
+  float *y = static_cast<float *>(a.buffers[1]);
+  const int64_t n = a.dims[0];
+  otf::map(n, [=](int64_t i) {
+    y[i] = otf::exp(x[i]);
+    y[n + i] = otf::log(x[i]);
+    y[2 * n + i] = otf::tanh(x[i]);
+    y[3 * n + i] = otf::erf(x[i]);
+    y[4 * n + i] = otf::sinTurned(x[i], 0); // without the library's fallback, which needs a stack
+    y[5 * n + i] = otf::sinTurned(x[i], 1);
+  });
 }
 
 // Buffers: bits u16, out u16: f16 to f32 and back, for all 65536. Dims: elements.

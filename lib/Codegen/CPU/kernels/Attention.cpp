@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention of the queries that share one key-value head, by online softmax: keys come in blocks of
-// 64, each query keeps its largest score and its sum of weights, and its output row holds the
+// 32, each query keeps its largest score and its sum of weights, and its output row holds the
 // weighted sum of values so far. Up to four queries (heads of a group, or positions) go together, so
 // a key or a value is loaded and converted once for all of them.
 //
-// A score's sum runs over d in one vector of eight partial sums at every Q, and blocks start where
-// the first of the queries begins to see, so results do not depend on how queries are grouped unless
-// a window or causality moves that start.
+// The arithmetic is canonical (docs/Architecture.md): blocks begin at multiples of 32, a block is
+// worked out by itself (weights relative to its own largest score), and blocks join in order. So
+// results do not depend on how queries are grouped, and a GPU may take the blocks in parallel. A key
+// that a query does not see has weight 0, and a block in which it sees none changes nothing.
 #include "Kernels.h"
 #include "Math.h"
 #include "Simd.h"
@@ -15,7 +16,7 @@
 namespace otf::cpu {
 namespace {
 
-constexpr int64_t kBlock = 64;
+constexpr int64_t kBlock = 32;
 
 inline __m256 load8(const float *at) { return _mm256_loadu_ps(at); }
 inline __m256 load8(const uint16_t *at) { return loadHalves(at); }
@@ -103,8 +104,13 @@ template <typename T> struct Attention {
     }
   }
 
-  /// Turns the scores of one query into weights; returns the factor for what was summed before.
-  float weigh(Query &query, int64_t first, int64_t count, float (&score)[kBlock]) const {
+  /// What to multiply the sums so far, and those of the block, with.
+  struct Factors {
+    float old, fresh;
+  };
+
+  /// Turns the scores of one query into weights relative to the block.
+  Factors weigh(Query &query, int64_t first, int64_t count, float (&score)[kBlock]) const {
     constexpr float hidden = -__builtin_inff();
     for (int64_t j = 0; j < count; ++j)
       score[j] *= scale;
@@ -123,7 +129,7 @@ template <typename T> struct Attention {
     for (int64_t j = seen < 0 ? 0 : seen < count ? seen : count; j < kBlock; ++j)
       score[j] = hidden;
 
-    __m256 high = _mm256_set1_ps(query.largest);
+    __m256 high = _mm256_set1_ps(hidden);
     for (int64_t j = 0; j < kBlock; j += 8)
       high = _mm256_max_ps(high, _mm256_loadu_ps(score + j));
     float lanes[8];
@@ -132,31 +138,32 @@ template <typename T> struct Attention {
     for (int lane = 1; lane < 8; ++lane)
       largest = lanes[lane] > largest ? lanes[lane] : largest;
     if (largest == hidden) {
-      // Nothing seen yet; −inf − −inf would be NaN.
+      // −inf − −inf would be NaN.
       for (float &weight : score)
         weight = 0;
-      return 1;
+      return {1, 0};
     }
     for (float &weight : score)
       weight = exp(weight - largest);
-    __m256 sum = _mm256_setzero_ps();
-    for (int64_t j = 0; j < kBlock; j += 8)
-      sum = _mm256_add_ps(sum, _mm256_loadu_ps(score + j));
-    float factor = exp(query.largest - largest);
-    query.total = query.total * factor + horizontalSum(sum);
-    query.largest = largest;
-    return factor;
+    // Distances 16, 8, 4, 2, 1.
+    __m256 even = _mm256_add_ps(_mm256_loadu_ps(score), _mm256_loadu_ps(score + 16));
+    __m256 odd = _mm256_add_ps(_mm256_loadu_ps(score + 8), _mm256_loadu_ps(score + 24));
+    float sum = horizontalSum(_mm256_add_ps(even, odd));
+    float both = query.largest > largest ? query.largest : largest;
+    Factors factors{exp(query.largest - both), exp(largest - both)};
+    query.total = __builtin_fmaf(query.total, factors.old, sum * factors.fresh);
+    query.largest = both;
+    return factors;
   }
 
-  /// out_i = out_i · factor_i + Σ_j weight[i][j] v_(first + j), for W vectors from column `at`.
+  /// out_i = out_i · old_i + (Σ_j weight[i][j] v_(first + j)) · fresh_i, for W vectors from `at`.
   template <int Q, int W>
   void values(const Query (&query)[Q], int64_t at, int64_t first, int64_t count,
-              const float (&weight)[Q][kBlock], const float (&factor)[Q]) const {
+              const float (&weight)[Q][kBlock], const Factors (&factors)[Q]) const {
     __m256 sum[Q][W];
     for (int i = 0; i < Q; ++i)
       for (int w = 0; w < W; ++w)
-        sum[i][w] = _mm256_mul_ps(_mm256_loadu_ps(query[i].out + at + 8 * w),
-                                  _mm256_set1_ps(factor[i]));
+        sum[i][w] = _mm256_setzero_ps();
     for (int64_t j = 0; j < count; ++j) {
       const T *value = v + (first + j) * vStride + at;
       for (int w = 0; w < W; ++w) {
@@ -166,8 +173,12 @@ template <typename T> struct Attention {
       }
     }
     for (int i = 0; i < Q; ++i)
-      for (int w = 0; w < W; ++w)
-        _mm256_storeu_ps(query[i].out + at + 8 * w, sum[i][w]);
+      for (int w = 0; w < W; ++w) {
+        float *out = query[i].out + at + 8 * w;
+        __m256 block = _mm256_mul_ps(sum[i][w], _mm256_set1_ps(factors[i].fresh));
+        _mm256_storeu_ps(
+            out, _mm256_fmadd_ps(_mm256_loadu_ps(out), _mm256_set1_ps(factors[i].old), block));
+      }
   }
 
   template <int Q> void run(int64_t number) const {
@@ -180,24 +191,26 @@ template <typename T> struct Attention {
       for (int64_t c = 0; c < dv; ++c)
         query[i].out[c] = 0;
     }
-    for (int64_t first = begin; first < end; first += kBlock) {
+    for (int64_t first = begin / kBlock * kBlock; first < end; first += kBlock) {
       int64_t count = end - first < kBlock ? end - first : kBlock;
-      float score[Q][kBlock], factor[Q];
+      float score[Q][kBlock];
+      Factors factors[Q];
       scores<Q>(query, first, count, score);
       for (int i = 0; i < Q; ++i)
-        factor[i] = weigh(query[i], first, count, score[i]);
+        factors[i] = weigh(query[i], first, count, score[i]);
       constexpr int wide = Q == 4 ? 2 : 4;
       int64_t at = 0;
       for (; at + 8 * wide <= dv; at += 8 * wide)
-        values<Q, wide>(query, at, first, count, score, factor);
+        values<Q, wide>(query, at, first, count, score, factors);
       for (; at + 8 <= dv; at += 8)
-        values<Q, 1>(query, at, first, count, score, factor);
+        values<Q, 1>(query, at, first, count, score, factors);
       for (; at < dv; ++at)
         for (int i = 0; i < Q; ++i) {
-          float sum = query[i].out[at] * factor[i];
+          float sum = 0;
           for (int64_t j = 0; j < count; ++j)
-            sum += score[i][j] * load1(v[(first + j) * vStride + at]);
-          query[i].out[at] = sum;
+            sum = __builtin_fmaf(score[i][j], load1(v[(first + j) * vStride + at]), sum);
+          query[i].out[at] =
+              __builtin_fmaf(query[i].out[at], factors[i].old, sum * factors[i].fresh);
         }
     }
     for (int i = 0; i < Q; ++i) {

@@ -10,8 +10,10 @@ set(OTF_KERNEL_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(OTF_KERNEL_FLAGS_avx512vnni ${OTF_KERNEL_FLAGS_avx2}
   -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=256)
 # No tables for unwinding and no stack protector: a kernel calls nothing that could need them. No
-# loops turned into calls of memcpy and memset either.
+# loops turned into calls of memcpy and memset either. No multiplication and addition becomes one
+# instruction by itself: the arithmetic is canonical (docs/Architecture.md), and says fma where it is.
 set(OTF_KERNEL_FLAGS -std=c++20 -O2 -Wall -Wextra -fno-exceptions -fno-rtti -fno-math-errno
+  -ffp-contract=off
   -fomit-frame-pointer -fno-stack-protector -fno-asynchronous-unwind-tables
   -fno-threadsafe-statics -fPIC)
 set(OTF_KERNEL_LLVM_FLAGS

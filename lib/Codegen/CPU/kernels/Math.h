@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp, log, tanh and erf without branches or tables, so that loops over them vectorise. Each
+// The device library has a copy of these, operation for operation (CUDA/device/Prelude.cuh): change
+// both. exp, log, tanh and erf without branches or tables, so that loops over them vectorise. Each
 // reduces its argument to a short interval and takes a polynomial there. The polynomials are
 // weighted minimax fits (Lawson iteration on Chebyshev nodes), whose own error, given beside each,
 // is far below half an ulp of f32 (6e-8); what remains is rounding.
@@ -104,6 +105,41 @@ __attribute__((always_inline)) inline float erf(float x) {
   q = __builtin_fmaf(q, t, 1.957093533e-04f);
   float large = __builtin_copysignf(1.0f - exp(-q), x);
   return a < 0.925f ? small : large;
+}
+
+// pi/2 in two parts; n * pi/2 leaves x with an error below 2^-76 up to n = 2^30.
+inline constexpr double kHalfPiHigh = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
+/// Up to here sine and cosine are ours; beyond, libm's.
+inline constexpr float kTurnsLimit = 0x1p30f;
+
+/// sin(x + turn · pi/2), |x| <= kTurnsLimit, in f64 and rounded once: rotary tables multiply large
+/// positions, and both back ends must agree on them.
+__attribute__((always_inline)) inline float sinTurned(float x, int32_t turn) {
+  constexpr double magic = 0x1.8p52;
+  double shifted = __builtin_fma(double(x), 0.63661977236758134308, magic);
+  double n = shifted - magic;
+  int32_t quarter = int32_t(__builtin_bit_cast(uint64_t, shifted)) + turn;
+  double r = __builtin_fma(n, -kHalfPiHigh, double(x));
+  r = __builtin_fma(n, -kHalfPiLow, r);
+  // Degree 13 and 14 (fdlibm's coefficients) on |r| <= pi/4: far below half an ulp of f32.
+  double s = r * r;
+  double p = 1.58969099521155010221e-10;
+  p = __builtin_fma(p, s, -2.50507602534068634195e-08);
+  p = __builtin_fma(p, s, 2.75573137070700676789e-06);
+  p = __builtin_fma(p, s, -1.98412698298579493134e-04);
+  p = __builtin_fma(p, s, 8.33333333332248946124e-03);
+  p = __builtin_fma(p, s, -1.66666666666666324348e-01);
+  double sine = __builtin_fma(p * s, r, r);
+  double q = -1.13596475577881948265e-11;
+  q = __builtin_fma(q, s, 2.08757232129817482790e-09);
+  q = __builtin_fma(q, s, -2.75573143513906633035e-07);
+  q = __builtin_fma(q, s, 2.48015872894767294178e-05);
+  q = __builtin_fma(q, s, -1.38888888888741095749e-03);
+  q = __builtin_fma(q, s, 4.16666666666666019037e-02);
+  q = __builtin_fma(q, s, -0.5);
+  double cosine = __builtin_fma(q, s, 1.0);
+  double value = quarter & 1 ? cosine : sine;
+  return float(quarter & 2 ? -value : value);
 }
 
 } // namespace otf::cpu

@@ -10,26 +10,33 @@
 
 namespace otf::cpu {
 
-/// Σ (x − mean)², or Σ x with `square` off; four partial vectors, then the rest one by one.
+/// Σ (x − mean)², or Σ x with `square` off, in the canonical order, which is that of a CUDA block:
+/// element i goes to partial sum i mod 256; 32 neighbours meet in a tree (distance 16, 8, 4, 2, 1),
+/// and the eight results one after another.
 template <bool square> inline float rowSum(const float *x, int64_t k, float mean) {
-  __m256 part[4] = {};
+  constexpr int vectors = 32;
+  __m256 part[vectors] = {};
   __m256 m = _mm256_set1_ps(mean);
-  int64_t i = 0;
-  auto add = [&](int64_t at, int j) {
-    __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + at), m);
-    part[j] = square ? _mm256_fmadd_ps(v, v, part[j]) : _mm256_add_ps(v, part[j]);
+  auto add = [&](__m256 v, int j) {
+    part[j] = square ? _mm256_fmadd_ps(v, v, part[j]) : _mm256_add_ps(part[j], v);
   };
-  for (; i + 32 <= k; i += 32)
-    for (int j = 0; j < 4; ++j)
-      add(i + 8 * j, j);
-  for (; i + 8 <= k; i += 8)
-    add(i, 0);
-  float sum = horizontalSum(
-      _mm256_add_ps(_mm256_add_ps(part[0], part[1]), _mm256_add_ps(part[2], part[3])));
-  for (; i < k; ++i) {
-    float v = x[i] - mean;
-    sum += square ? v * v : v;
+  int64_t i = 0;
+  for (; i + 8 * vectors <= k; i += 8 * vectors)
+    for (int j = 0; j < vectors; ++j)
+      add(_mm256_sub_ps(_mm256_loadu_ps(x + i + 8 * j), m), j);
+  int j = 0;
+  for (; i + 8 <= k; i += 8, ++j)
+    add(_mm256_sub_ps(_mm256_loadu_ps(x + i), m), j);
+  if (i < k) {
+    float rest[8] = {};
+    for (int64_t lane = 0; i + lane < k; ++lane)
+      rest[lane] = x[i + lane] - mean;
+    add(_mm256_loadu_ps(rest), j);
   }
+  float sum = 0;
+  for (int w = 0; w < vectors; w += 4)
+    sum += horizontalSum(_mm256_add_ps(_mm256_add_ps(part[w], part[w + 2]),
+                                       _mm256_add_ps(part[w + 1], part[w + 3])));
   return sum;
 }
 

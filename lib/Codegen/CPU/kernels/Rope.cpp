@@ -17,8 +17,8 @@ void otf_rope(const float *x, int64_t d, int64_t rotary, const float *cos, const
   }
   for (; i < half; ++i) {
     float a = x[i], b = x[half + i];
-    out[i] = a * cos[i] - b * sin[i];
-    out[half + i] = b * cos[half + i] + a * sin[half + i];
+    out[i] = __builtin_fmaf(a, cos[i], -(b * sin[i]));
+    out[half + i] = __builtin_fmaf(b, cos[half + i], a * sin[half + i]);
   }
   for (i = rotary; i < d; ++i)
     out[i] = x[i];

@@ -4,7 +4,11 @@
 // chunk (8 rows × 32 columns) with MR rows of int8 activations; this file does the rest, which is
 // f32 and the same for all:
 //
-//   acc = Σ_groups scale · Σ_chunks xscale · dot  (+ zero · Σ_chunks xscale · xsum)  + outlier panel
+//   acc = Σ_chunks ((dot · xscale) · scale (+ (xscale · xsum) · zero)) + Σ_outliers w · x
+//
+// The order is canonical (docs/Architecture.md): each term is rounded as written, the zero joins by
+// fma, and the terms are added one after another. A group of several chunks applies its scale to
+// each of them, because another machine may hold them apart.
 //
 // A codec has chunkBytes, hasZeros and
 //   template <int MR> void dot(const uint8_t *chunk, const int8_t *x, int64_t stride,
@@ -28,58 +32,44 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, const uint8_t *
   for (int i = 0; i < MR; ++i)
     total[i] = _mm256_setzero_ps();
 
-  // value[i] = xscale · dot, offset[i] = xscale · xsum of chunk c
-  auto chunk = [&](int64_t c, __m256 (&value)[MR], float (&offset)[MR]) {
-    int32_t sum[MR];
-    float scale[MR];
-    for (int i = 0; i < MR; ++i) {
-      const uint8_t *row = rec + i * stride;
-      __builtin_memcpy(&sum[i], row + layout.sumOffset + 4 * c, 4);
-      __builtin_memcpy(&scale[i], row + layout.scaleOffset + 4 * c, 4);
-    }
-    __m256i dot[MR];
-    codec.template dot<MR>(at, reinterpret_cast<const int8_t *>(rec + c * kChunkColumns), stride,
-                           sum, dot);
-    at += Codec::chunkBytes;
-    for (int i = 0; i < MR; ++i) {
-      value[i] = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[i]), _mm256_set1_ps(scale[i]));
-      if constexpr (Codec::hasZeros)
-        offset[i] = scale[i] * float(sum[i]);
-    }
-  };
-
   for (int64_t c = 0; c < layout.chunks;) {
     int64_t end = perGroup < layout.chunks - c ? c + perGroup : layout.chunks;
-    __m256 value[MR];
-    float offset[MR];
-    chunk(c++, value, offset);
-    while (c < end) {
-      __m256 more[MR];
-      float moreOffset[MR];
-      chunk(c++, more, moreOffset);
+    const uint8_t *parameters = at + (end - c) * Codec::chunkBytes;
+    __m256 scale = loadHalves(parameters), zero = _mm256_setzero_ps();
+    parameters += 16;
+    if constexpr (Codec::hasZeros) {
+      zero = loadHalves(parameters);
+      parameters += 16;
+    }
+    for (; c < end; ++c, at += Codec::chunkBytes) {
+      int32_t xSum[MR];
+      float xScale[MR];
       for (int i = 0; i < MR; ++i) {
-        value[i] = _mm256_add_ps(value[i], more[i]);
+        const uint8_t *row = rec + i * stride;
+        __builtin_memcpy(&xSum[i], row + layout.sumOffset + 4 * c, 4);
+        __builtin_memcpy(&xScale[i], row + layout.scaleOffset + 4 * c, 4);
+      }
+      __m256i dot[MR];
+      codec.template dot<MR>(at, reinterpret_cast<const int8_t *>(rec + c * kChunkColumns), stride,
+                             xSum, dot);
+      for (int i = 0; i < MR; ++i) {
+        __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[i]), _mm256_set1_ps(xScale[i]));
+        term = _mm256_mul_ps(term, scale);
         if constexpr (Codec::hasZeros)
-          offset[i] += moreOffset[i];
+          term = _mm256_fmadd_ps(_mm256_set1_ps(xScale[i] * float(xSum[i])), zero, term);
+        total[i] = _mm256_add_ps(total[i], term);
       }
     }
-    __m256 scale = loadHalves(at);
-    at += 16;
-    for (int i = 0; i < MR; ++i)
-      total[i] = _mm256_fmadd_ps(value[i], scale, total[i]);
-    if constexpr (Codec::hasZeros) {
-      __m256 zero = loadHalves(at);
-      at += 16;
-      for (int i = 0; i < MR; ++i)
-        total[i] = _mm256_fmadd_ps(_mm256_set1_ps(offset[i]), zero, total[i]);
-    }
+    at = parameters;
   }
 
-  if (outliers != 0) {
-    __m256 panel[MR];
-    dense<HalfColumn>(at, outliers, rec + layout.outlierOffset, stride, panel);
-    for (int i = 0; i < MR; ++i)
-      total[i] = _mm256_add_ps(total[i], panel[i]);
+  for (int64_t o = 0; o < outliers; ++o, at += HalfColumn::bytes) {
+    __m256 w = HalfColumn::load(at);
+    for (int i = 0; i < MR; ++i) {
+      float x;
+      __builtin_memcpy(&x, rec + i * stride + layout.outlierOffset + 4 * o, 4);
+      total[i] = _mm256_add_ps(total[i], _mm256_mul_ps(w, _mm256_set1_ps(x)));
+    }
   }
   for (int i = 0; i < MR; ++i)
     _mm256_storeu_ps(acc + 8 * i, total[i]);

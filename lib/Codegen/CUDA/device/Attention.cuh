@@ -2,9 +2,14 @@
 //
 // softmax(scale * q k^T, capped, masked) v over a cache. The query heads that share a key head are
 // rows of the same problem ("row" = head in the group * queries + query), so K and V are read once
-// for all of them. Few rows (decode): the warps of a block divide the keys, each runs an online
-// softmax, and the parts meet in shared memory in the order of the warps. Many rows (prefill): a
-// block owns a set of rows and walks the keys through shared memory, 32 at a time.
+// for all of them. Few rows (decode): the warps of a block take blocks of keys, which meet in shared
+// memory. Many rows (prefill): a block owns a set of rows and walks the keys through shared memory.
+//
+// Canonical arithmetic, the CPU kernel's (lib/Codegen/CPU/kernels/Attention.cpp): keys come in blocks
+// of 32. A score is eight partial sums, value d in sum d mod 8, that meet at distances 1, 2, 4. A
+// block gives its largest score, the sum of its weights relative to that, and its weighted sum of
+// values, key by key. Blocks join in order (`Joined`). So neither the launch, nor the number of rows,
+// nor a division of the keys changes a bit.
 //
 // A row whose keys are all masked gives 0, not NaN. Counts and indices are 32-bit (64-bit divisions
 // took a third of the registers); strides are not.
@@ -65,15 +70,16 @@ template <int D_, int DV_, int Group_> struct AttentionShape {
   static_assert(D > 0 && D <= 512 && DV > 0 && DV <= 512, "rows of a head fit in shared memory");
   static constexpr int kDims = (DV + 31) / 32; // values of a result row that a lane holds
   static constexpr int kMax = D > DV ? D : DV;
-  // Decode: rows a block works on at once, and shared floats: q, then each warp's m, l, o.
+  // Decode: rows a block works on at once, and shared floats: q, then each warp's top, total and o,
+  // the rows' tops so far, and each warp's two factors a row.
   static constexpr int kRows = kMax <= 256 ? 4 : 1;
   static constexpr int kPart = DV + 2;
-  static constexpr int kDecodeFloats = kRows * ((D + 3) / 4 * 4) + kWarps * kRows * kPart;
+  static constexpr int kQ = (D + 7) / 8 * 8;
+  static constexpr int kDecodeFloats = kRows * (kQ + kWarps * kPart + 1 + 2 * kWarps);
   // Prefill: rows of a warp, and shared floats: q rows, then 32 keys or values. Four more floats
   // a row turn 16-byte reads down a column of keys conflict-free.
   static constexpr int kWarpRows = kMax <= 128 ? 4 : 1;
-  static constexpr int kQ = (D + 3) / 4 * 4;
-  static constexpr int kStride = (kMax + 3) / 4 * 4 + 4;
+  static constexpr int kStride = (kMax + 7) / 8 * 8 + 4;
   static constexpr int kKeys = kMax <= 256 ? 32 : 16; // keys of a stage
   static constexpr int kPrefillFloats = kWarps * kWarpRows * kQ + kKeys * kStride;
   static constexpr int kFloats = kDecodeFloats > kPrefillFloats ? kDecodeFloats : kPrefillFloats;
@@ -82,153 +88,160 @@ template <int D_, int DV_, int Group_> struct AttentionShape {
 
 OTF_DEVICE int divideUpInt(int value, int by) { return (value + by - 1) / by; }
 
+constexpr int kKeyBlock = 32;
+
+OTF_DEVICE float nothing() { return __int_as_float(0xff800000); } // the top of a block without keys
+
 OTF_DEVICE float cap(float s, float softcap) {
-  return softcap > 0 ? softcap * tanhf(s / softcap) : s;
+  return softcap > 0 ? softcap * tanh(s / softcap) : s;
 }
 
-/// Online softmax of one row: a warp takes 32 scores, one a lane. Returns the lane's weight and
-/// what earlier sums are to be multiplied with.
-OTF_DEVICE float absorb(float s, float &top, float &total, float &correction) {
-  const float newTop = fmaxf(top, warpMax(s));
-  // Nothing seen yet: exp(-inf + inf) would be NaN.
-  const bool empty = newTop == __int_as_float(0xff800000);
-  const float p = empty ? 0.0f : expf(s - newTop);
-  correction = empty ? 1.0f : expf(top - newTop);
-  total = total * correction + warpSum(p);
-  top = newTop;
+/// How a block joins the blocks before it: sums so far times `old`, plus its own times `fresh`.
+/// `before` and `mine`: the largest scores.
+struct Joined {
+  float top, old, fresh;
+};
+OTF_DEVICE Joined join(float before, float mine) {
+  const float top = fmaxf(before, mine);
+  if (mine == nothing()) // -inf + inf would be NaN
+    return {top, 1.0f, 0.0f};
+  return {top, exp(before - top), exp(mine - top)};
+}
+OTF_DEVICE float inverse(float total) { return total == 0 ? 0.0f : 1.0f / total; }
+
+/// Weight of the lane's key in its block, whose largest score and sum of weights come out too.
+OTF_DEVICE float weigh(float score, float &top, float &total) {
+  top = warpMax(score);
+  const float p = top == nothing() ? 0.0f : exp(score - top);
+  total = warpSum(p);
   return p;
 }
 
-/// One (batch, key head, set of kRows rows) over keys [first, last), by the whole block. q(b,h,i,d)
-/// gives f32; h counts query heads. emit(slot, d, o, top, total): the unnormalised sum o of
-/// row rowBase + slot, by one thread each.
-template <class S, class T, class Q, class Mask, class Emit>
-OTF_DEVICE void attendKeys(float *shared, int b, int kvHead, int rowBase, int queries, int first,
-                           int last, Q q, Heads<T> k, Heads<T> v, float scale, float softcap,
-                           Mask mask, Emit emit) {
-  constexpr int R = S::kRows, D = S::D, DV = S::DV, kVec = D % 4 == 0 ? 4 : 1;
-  constexpr int kRowFloats = (D + 3) / 4 * 4;
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int rows = S::Group * queries;
-  float *qs = shared, *parts = shared + R * kRowFloats;
-  __syncthreads();
-  for (int at = threadIdx.x; at < R * D; at += kThreads) {
-    const int slot = at / D, d = at % D;
-    const int row = rowBase + slot;
-    qs[slot * kRowFloats + d] =
-        row < rows ? scale * q(b, kvHead * S::Group + row / queries, row % queries, d) : 0.0f;
+/// One block of keys from `base` (before `last`) for S::kRows rows from rowBase, by one warp.
+/// `qs`: their queries, kQ floats each.
+template <class S, class T, class Mask>
+OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int queries, int base,
+                            int last, Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
+                            float (&top)[S::kRows], float (&total)[S::kRows],
+                            float (&acc)[S::kRows][S::kDims]) {
+  constexpr int R = S::kRows, D = S::D, DV = S::DV;
+  const int lane = threadIdx.x & 31, rows = S::Group * queries;
+  float s[R];
+#pragma unroll
+  for (int r = 0; r < R; ++r)
+    s[r] = 0;
+  // Two lanes share a key, so that sixteen keys go at once: the even lane has partial sums 0 to 3.
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    const T *kr = k.at(b, kvHead, smaller(base + 16 * pass + (lane >> 1), last - 1));
+    float dot[R][4];
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        dot[r][i] = 0;
+#pragma unroll D % 4 == 0 ? 2 : 1
+    for (int d = 4 * (lane & 1); d < D; d += 8) {
+      float4 kv;
+      if constexpr (D % 4 == 0)
+        kv = load4(kr + d);
+      else
+        kv = make_float4(toFloat(kr[d]), d + 1 < D ? toFloat(kr[d + 1]) : 0.0f,
+                         d + 2 < D ? toFloat(kr[d + 2]) : 0.0f,
+                         d + 3 < D ? toFloat(kr[d + 3]) : 0.0f);
+#pragma unroll
+      for (int r = 0; r < R; ++r) {
+        const float4 qv = *reinterpret_cast<const float4 *>(qs + r * S::kQ + d);
+        dot[r][0] = fmaf(qv.x, kv.x, dot[r][0]);
+        dot[r][1] = fmaf(qv.y, kv.y, dot[r][1]);
+        dot[r][2] = fmaf(qv.z, kv.z, dot[r][2]);
+        dot[r][3] = fmaf(qv.w, kv.w, dot[r][3]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      float sum = (dot[r][0] + dot[r][1]) + (dot[r][2] + dot[r][3]);
+      sum += __shfl_xor_sync(kAllLanes, sum, 1);
+      sum = __shfl_sync(kAllLanes, sum, 2 * (lane & 15));
+      s[r] = lane >> 4 == pass ? sum : s[r];
+    }
   }
-  __syncthreads();
-
-  const float nothing = __int_as_float(0xff800000);
-  float top[R], total[R], acc[R][S::kDims];
-  int head[R], query[R];
+  const int key = base + lane;
+  float p[R];
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    head[r] = kvHead * S::Group + (rowBase + r) / queries;
-    query[r] = (rowBase + r) % queries;
-    top[r] = nothing;
+    const int row = rowBase + r;
+    float score = nothing();
+    if (key < last && row < rows)
+      score = mask(b, kvHead * S::Group + row / queries, row % queries, key,
+                   cap(s[r] * scale, softcap));
+    p[r] = weigh(score, top[r], total[r]);
+#pragma unroll
+    for (int d = 0; d < S::kDims; ++d)
+      acc[r][d] = 0;
+  }
+  const int here = smaller(kKeyBlock, last - base);
+#pragma unroll DV % 4 == 0 ? 2 : 1
+  for (int j = 0; j < here; ++j) {
+    const T *vr = v.at(b, kvHead, base + j);
+    float vv[S::kDims];
+#pragma unroll
+    for (int d = 0; d < S::kDims; ++d)
+      vv[d] = lane + 32 * d < DV ? toFloat(vr[lane + 32 * d]) : 0.0f;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      const float w = __shfl_sync(kAllLanes, p[r], j);
+#pragma unroll
+      for (int d = 0; d < S::kDims; ++d)
+        acc[r][d] = fmaf(w, vv[d], acc[r][d]);
+    }
+  }
+}
+
+/// Queries of S::kRows rows from rowBase, zeros behind each and past the last row.
+template <class S, class Q>
+OTF_DEVICE void loadQueries(float *qs, int count, int b, int kvHead, int rowBase, int queries, Q q) {
+  for (int at = threadIdx.x; at < count * S::kQ; at += kThreads) {
+    const int row = rowBase + at / S::kQ, d = at % S::kQ;
+    qs[at] = row < S::Group * queries && d < S::D
+                 ? q(b, kvHead * S::Group + row / queries, row % queries, d)
+                 : 0.0f;
+  }
+}
+
+/// The warp's block of keys at `base`, or nothing if it begins past the last key, into `part`:
+/// [row] of top, total, o[DV], `stride` floats from row to row.
+template <class S, class T, class Mask>
+OTF_DEVICE void attendPart(const float *qs, int b, int kvHead, int rowBase, int queries, int base,
+                           int last, Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
+                           float *part, int64_t stride, int count) {
+  constexpr int R = S::kRows;
+  const int lane = threadIdx.x & 31;
+  float top[R], total[R], acc[R][S::kDims];
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    top[r] = nothing();
     total[r] = 0;
 #pragma unroll
     for (int d = 0; d < S::kDims; ++d)
       acc[r][d] = 0;
   }
-  for (int base = first + warp * 32; base < last; base += kWarps * 32) {
-    // Eight lanes share a key: lane (g, e) reads every eighth vector of key 8g + i, and keeps the
-    // score of key 8g + e, its own.
-    float s[R];
-    const int e = lane & 7;
-#pragma unroll 1
-    for (int i = 0; i < 8; ++i) {
-      const int key = smaller(base + (lane & 24) + i, last - 1);
-      const T *kr = k.at(b, kvHead, key);
-      float dot[R];
-#pragma unroll
-      for (int r = 0; r < R; ++r)
-        dot[r] = 0;
-#pragma unroll 2
-      for (int d = e * kVec; d < D; d += 8 * kVec) {
-        if constexpr (kVec == 4) {
-          const float4 kv = load4(kr + d);
-#pragma unroll
-          for (int r = 0; r < R; ++r) {
-            const float4 qv = *reinterpret_cast<const float4 *>(qs + r * kRowFloats + d);
-            dot[r] += qv.x * kv.x + qv.y * kv.y + qv.z * kv.z + qv.w * kv.w;
-          }
-        } else {
-          const float kv = toFloat(kr[d]);
-#pragma unroll
-          for (int r = 0; r < R; ++r)
-            dot[r] += qs[r * kRowFloats + d] * kv;
-        }
-      }
-#pragma unroll
-      for (int r = 0; r < R; ++r) {
-#pragma unroll
-        for (int o = 1; o < 8; o <<= 1)
-          dot[r] += __shfl_xor_sync(kAllLanes, dot[r], o);
-        s[r] = i == e ? dot[r] : s[r];
-      }
-    }
-    const int key = base + lane;
-    float p[R];
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-      float score = nothing;
-      if (key < last && rowBase + r < rows)
-        score = mask(b, head[r], query[r], key, cap(s[r], softcap));
-      float correction;
-      p[r] = absorb(score, top[r], total[r], correction);
-#pragma unroll
-      for (int d = 0; d < S::kDims; ++d)
-        acc[r][d] *= correction;
-    }
-    const int here = int(smaller(32, last - base));
-#pragma unroll 2
-    for (int j = 0; j < here; ++j) {
-      const T *vr = v.at(b, kvHead, base + j);
-      float vv[S::kDims];
-#pragma unroll
-      for (int d = 0; d < S::kDims; ++d)
-        vv[d] = lane + 32 * d < DV ? toFloat(vr[lane + 32 * d]) : 0.0f;
-#pragma unroll
-      for (int r = 0; r < R; ++r) {
-        const float w = __shfl_sync(kAllLanes, p[r], j);
-#pragma unroll
-        for (int d = 0; d < S::kDims; ++d)
-          acc[r][d] += w * vv[d];
-      }
-    }
-  }
+  if (base < last)
+    attendBlock<S>(qs, b, kvHead, rowBase, queries, base, last, k, v, scale, softcap, mask, top,
+                   total, acc);
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    float *part = parts + (warp * R + r) * S::kPart;
+    float *to = part + r * stride;
+    if (r >= count)
+      break;
     if (lane == 0) {
-      part[0] = top[r];
-      part[1] = total[r];
+      to[0] = top[r];
+      to[1] = total[r];
     }
 #pragma unroll
     for (int d = 0; d < S::kDims; ++d)
-      if (lane + 32 * d < DV)
-        part[2 + lane + 32 * d] = acc[r][d];
-  }
-  __syncthreads();
-  for (int at = threadIdx.x; at < R * DV; at += kThreads) {
-    const int slot = at / DV, d = at % DV;
-    if (rowBase + slot >= rows)
-      continue;
-    float all = nothing, sum = 0, o = 0;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w)
-      all = fmaxf(all, parts[(w * R + slot) * S::kPart]);
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      const float *part = parts + (w * R + slot) * S::kPart;
-      const float share = part[0] == nothing ? 0.0f : expf(part[0] - all);
-      sum += share * part[1];
-      o += share * part[2 + d];
-    }
-    emit(slot, d, o, all, sum);
+      if (lane + 32 * d < S::DV)
+        to[2 + lane + 32 * d] = acc[r][d];
   }
 }
 
@@ -237,15 +250,62 @@ template <class S, class T, class Q, class Mask, class F>
 OTF_DEVICE void attentionDecode(float *shared, int batch, int kvHeads, int queries, int keys, Q q,
                                 Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
                                 F f) {
-  const int sets = divideUpInt(S::Group * queries, S::kRows);
+  constexpr int R = S::kRows, DV = S::DV, kMine = (R * DV + kThreads - 1) / kThreads;
+  const int warp = threadIdx.x >> 5, thread = threadIdx.x;
+  const int rows = S::Group * queries, sets = divideUpInt(rows, R);
+  float *qs = shared, *parts = qs + R * S::kQ, *tops = parts + kWarps * R * S::kPart;
+  float *factors = tops + R;
   for (int item = blockIdx.x; item < batch * kvHeads * sets; item += gridDim.x) {
     const int set = item % sets, kvHead = item / sets % kvHeads, b = item / sets / kvHeads;
-    auto emit = [&](int slot, int d, float o, float, float total) {
-      const int row = set * S::kRows + slot;
-      f(b, kvHead * S::Group + row / queries, row % queries, d, total > 0 ? o / total : 0.0f);
-    };
-    attendKeys<S>(shared, b, kvHead, set * S::kRows, queries, 0, mask.reach(queries - 1, keys), q,
-                  k, v, scale, softcap, mask, emit);
+    const int rowBase = set * R, last = mask.reach(queries - 1, keys);
+    __syncthreads();
+    loadQueries<S>(qs, R, b, kvHead, rowBase, queries, q);
+    if (thread < R)
+      tops[thread] = nothing();
+    float o[kMine], total[kMine];
+#pragma unroll
+    for (int i = 0; i < kMine; ++i)
+      o[i] = total[i] = 0;
+    __syncthreads();
+#pragma unroll 1
+    for (int round = 0; round < last; round += kWarps * kKeyBlock) {
+      attendPart<S>(qs, b, kvHead, rowBase, queries, round + warp * kKeyBlock, last, k, v, scale,
+                    softcap, mask, parts + warp * R * S::kPart, S::kPart, R);
+      __syncthreads();
+      if (thread < R * kWarps) { // one thread a row and warp: a maximum has no order
+        const int row = thread / kWarps, w = thread % kWarps;
+        float before = tops[row];
+        for (int u = 0; u < w; ++u)
+          before = fmaxf(before, parts[(u * R + row) * S::kPart]);
+        const Joined joined = join(before, parts[(w * R + row) * S::kPart]);
+        factors[2 * (w * R + row)] = joined.old;
+        factors[2 * (w * R + row) + 1] = joined.fresh;
+      }
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < kMine; ++i) {
+        const int at = thread + i * kThreads, row = at / DV, d = at % DV;
+        if (at >= R * DV)
+          break;
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) {
+          const float *part = parts + (w * R + row) * S::kPart;
+          const float old = factors[2 * (w * R + row)], fresh = factors[2 * (w * R + row) + 1];
+          total[i] = fmaf(total[i], old, part[1] * fresh);
+          o[i] = fmaf(o[i], old, part[2 + d] * fresh);
+        }
+      }
+      if (thread < R)
+        for (int w = 0; w < kWarps; ++w)
+          tops[thread] = fmaxf(tops[thread], parts[(w * R + thread) * S::kPart]);
+      __syncthreads(); // before the parts are written again
+    }
+#pragma unroll
+    for (int i = 0; i < kMine; ++i) {
+      const int at = thread + i * kThreads, row = rowBase + at / DV, d = at % DV;
+      if (at < R * DV && row < rows)
+        f(b, kvHead * S::Group + row / queries, row % queries, d, o[i] * inverse(total[i]));
+    }
   }
 }
 
@@ -257,7 +317,6 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
   constexpr int R = S::kWarpRows, D = S::D, DV = S::DV, kBlockRows = kWarps * R;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int rows = S::Group * queries, sets = divideUpInt(rows, kBlockRows);
-  const float nothing = __int_as_float(0xff800000);
   float *qs = shared, *stage = shared + kBlockRows * S::kQ;
   for (int item = blockIdx.x; item < batch * kvHeads * sets; item += gridDim.x) {
     const int set = item % sets, kvHead = item / sets % kvHeads, b = item / sets / kvHeads;
@@ -267,79 +326,110 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
     const bool oneHead = rowBase / queries == lastRow / queries;
     const int reach = mask.reach(oneHead ? lastRow % queries : queries - 1, keys);
     __syncthreads();
-    for (int at = threadIdx.x; at < kBlockRows * S::kQ; at += kThreads) {
-      const int row = rowBase + at / S::kQ;
-      const int d = at % S::kQ;
-      qs[at] = row < rows && d < D
-                   ? scale * q(b, kvHead * S::Group + row / queries, row % queries, d)
-                   : 0.0f;
-    }
-    float top[R], total[R], acc[R][S::kDims];
+    loadQueries<S>(qs, kBlockRows, b, kvHead, rowBase, queries, q);
+    float top[R], total[R], sum[R][S::kDims];
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      top[r] = nothing;
+      top[r] = nothing();
       total[r] = 0;
 #pragma unroll
       for (int d = 0; d < S::kDims; ++d)
-        acc[r][d] = 0;
+        sum[r][d] = 0;
     }
     auto fill = [&](Heads<T> from, int size, int base) {
-      const int padded = (size + 3) / 4 * 4;
+      const int padded = (size + 7) / 8 * 8;
+      __syncthreads();
+#pragma unroll 1
       for (int at = threadIdx.x; at < S::kKeys * padded; at += kThreads) {
         const int j = at / padded, d = at % padded;
         stage[j * S::kStride + d] =
             base + j < reach && d < size ? toFloat(from.at(b, kvHead, base + j)[d]) : 0.0f;
       }
+      __syncthreads();
     };
-    for (int base = 0; base < reach; base += S::kKeys) {
-      __syncthreads();
-      fill(k, D, base);
-      __syncthreads();
+#pragma unroll 1
+    for (int base = 0; base < reach; base += kKeyBlock) {
       float s[R];
 #pragma unroll
       for (int r = 0; r < R; ++r)
         s[r] = 0;
-      const int mine = lane < S::kKeys ? lane : 0;
-#pragma unroll 2
-      for (int d = 0; d < D; d += 4) {
-        const float4 kv = *reinterpret_cast<const float4 *>(stage + mine * S::kStride + d);
+#pragma unroll 1
+      for (int from = 0; from < kKeyBlock; from += S::kKeys) {
+        fill(k, D, base + from);
+        const float *mine = stage + lane % S::kKeys * S::kStride;
+        float score[R];
 #pragma unroll
-        for (int r = 0; r < R; ++r) {
-          const float4 qv = *reinterpret_cast<const float4 *>(qs + (warp * R + r) * S::kQ + d);
-          s[r] += qv.x * kv.x + qv.y * kv.y + qv.z * kv.z + qv.w * kv.w;
+        for (int r = 0; r < R; ++r)
+          score[r] = 0;
+        // Partial sums 0 to 3, then 4 to 7: all eight at once want too many registers.
+#pragma unroll 1
+        for (int h = 0; h < 8; h += 4) {
+          float dot[R][4];
+#pragma unroll
+          for (int r = 0; r < R; ++r)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+              dot[r][i] = 0;
+#pragma unroll 2
+          for (int d = h; d < S::kQ; d += 8) {
+            const float4 kv = *reinterpret_cast<const float4 *>(mine + d);
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+              const float4 qv = *reinterpret_cast<const float4 *>(qs + (warp * R + r) * S::kQ + d);
+              dot[r][0] = fmaf(qv.x, kv.x, dot[r][0]);
+              dot[r][1] = fmaf(qv.y, kv.y, dot[r][1]);
+              dot[r][2] = fmaf(qv.z, kv.z, dot[r][2]);
+              dot[r][3] = fmaf(qv.w, kv.w, dot[r][3]);
+            }
+          }
+#pragma unroll
+          for (int r = 0; r < R; ++r)
+            score[r] += (dot[r][0] + dot[r][1]) + (dot[r][2] + dot[r][3]);
         }
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+          s[r] = lane / S::kKeys * S::kKeys == from ? score[r] : s[r];
       }
       const int key = base + lane;
-      float p[R];
+      float p[R], blockTop[R], blockTotal[R], acc[R][S::kDims];
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         const int row = rowBase + warp * R + r;
-        float score = nothing;
-        if (lane < S::kKeys && key < reach && row < rows)
-          score =
-              mask(b, kvHead * S::Group + row / queries, row % queries, key, cap(s[r], softcap));
-        float correction;
-        p[r] = absorb(score, top[r], total[r], correction);
+        float score = nothing();
+        if (key < reach && row < rows)
+          score = mask(b, kvHead * S::Group + row / queries, row % queries, key,
+                       cap(s[r] * scale, softcap));
+        p[r] = weigh(score, blockTop[r], blockTotal[r]);
 #pragma unroll
         for (int d = 0; d < S::kDims; ++d)
-          acc[r][d] *= correction;
+          acc[r][d] = 0;
       }
-      __syncthreads();
-      fill(v, DV, base);
-      __syncthreads();
-#pragma unroll 2
-      for (int j = 0; j < S::kKeys; ++j) {
-        float w[R];
-#pragma unroll
-        for (int r = 0; r < R; ++r)
-          w[r] = __shfl_sync(kAllLanes, p[r], j);
-#pragma unroll
-        for (int d = 0; d < S::kDims; ++d) {
-          const float vv = lane + 32 * d < DV ? stage[j * S::kStride + lane + 32 * d] : 0.0f;
+#pragma unroll 1
+      for (int from = 0; from < kKeyBlock; from += S::kKeys) {
+        fill(v, DV, base + from);
+#pragma unroll DV % 4 == 0 ? 2 : 1
+        for (int j = 0; j < S::kKeys; ++j) {
+          float w[R];
 #pragma unroll
           for (int r = 0; r < R; ++r)
-            acc[r][d] += w[r] * vv;
+            w[r] = __shfl_sync(kAllLanes, p[r], from + j);
+#pragma unroll
+          for (int d = 0; d < S::kDims; ++d) {
+            const float vv = lane + 32 * d < DV ? stage[j * S::kStride + lane + 32 * d] : 0.0f;
+#pragma unroll
+            for (int r = 0; r < R; ++r)
+              acc[r][d] = fmaf(w[r], vv, acc[r][d]);
+          }
         }
+      }
+#pragma unroll
+      for (int r = 0; r < R; ++r) {
+        const Joined joined = join(top[r], blockTop[r]);
+        top[r] = joined.top;
+        total[r] = fmaf(total[r], joined.old, blockTotal[r] * joined.fresh);
+#pragma unroll
+        for (int d = 0; d < S::kDims; ++d)
+          sum[r][d] = fmaf(sum[r][d], joined.old, acc[r][d] * joined.fresh);
       }
     }
 #pragma unroll
@@ -347,11 +437,11 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
       const int row = rowBase + warp * R + r;
       if (row >= rows)
         continue;
+      const float share = inverse(total[r]);
 #pragma unroll
       for (int d = 0; d < S::kDims; ++d)
         if (lane + 32 * d < DV)
-          f(b, kvHead * S::Group + row / queries, row % queries, lane + 32 * d,
-            total[r] > 0 ? acc[r][d] / total[r] : 0.0f);
+          f(b, kvHead * S::Group + row / queries, row % queries, lane + 32 * d, sum[r][d] * share);
     }
   }
 }
@@ -372,58 +462,51 @@ OTF_DEVICE void attention(int batch, int kvHeads, int queries, int keys, Q q, He
 
 // ---- long caches: keys divided over blocks, in two kernels -------------------------------------
 
-/// Part p of `parts` works on keys [p, p+1) * ceil(keys / parts). Partial results in `work`: f32
-/// [batch * query heads * queries][parts][DV + 2] = top, total, o.
+/// Every block of keys by itself. `parts`: blocks there is room for, at least ceil(keys / kKeyBlock).
+/// Partial results in `work`: f32 [batch * query heads * queries][parts][DV + 2] = top, total, o.
 template <class S, class T, class Q, class Mask>
 OTF_DEVICE void attentionParts(int batch, int kvHeads, int queries, int keys, int parts, Q q,
                                Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
                                float *work) {
-  __shared__ __align__(16) float shared[S::kDecodeFloats];
+  __shared__ __align__(16) float qs[S::kRows * S::kQ];
   waitForInputs();
-  const int sets = divideUpInt(S::Group * queries, S::kRows);
-  const int reach = mask.reach(queries - 1, keys), length = divideUpInt(reach, parts);
-  for (int item = blockIdx.x; item < batch * kvHeads * sets * parts; item += gridDim.x) {
-    const int part = item % parts, set = item / parts % sets;
-    const int kvHead = item / parts / sets % kvHeads, b = item / parts / sets / kvHeads;
-    auto emit = [&](int slot, int d, float o, float top, float total) {
-      const int row = set * S::kRows + slot;
-      const int64_t at = int64_t((b * kvHeads + kvHead) * S::Group * queries + row) * parts + part;
-      float *to = work + at * S::kPart;
-      if (d == 0) {
-        to[0] = top;
-        to[1] = total;
-      }
-      to[2 + d] = o;
-    };
-    attendKeys<S>(shared, b, kvHead, set * S::kRows, queries, smaller(part * length, reach),
-                  smaller((part + 1) * length, reach), q, k, v, scale, softcap, mask, emit);
+  const int rows = S::Group * queries, sets = divideUpInt(rows, S::kRows);
+  const int reach = mask.reach(queries - 1, keys), teams = divideUpInt(parts, kWarps);
+  for (int item = blockIdx.x; item < batch * kvHeads * sets * teams; item += gridDim.x) {
+    const int team = item % teams, set = item / teams % sets;
+    const int kvHead = item / teams / sets % kvHeads, b = item / teams / sets / kvHeads;
+    const int rowBase = set * S::kRows, part = team * kWarps + int(threadIdx.x >> 5);
+    __syncthreads();
+    loadQueries<S>(qs, S::kRows, b, kvHead, rowBase, queries, q);
+    __syncthreads();
+    const int64_t at = int64_t((b * kvHeads + kvHead) * rows + rowBase) * parts + part;
+    if (part < parts)
+      attendPart<S>(qs, b, kvHead, rowBase, queries, part * kKeyBlock, reach, k, v, scale, softcap,
+                    mask, work + at * S::kPart, int64_t(parts) * S::kPart, rows - rowBase);
   }
   releaseDependents();
 }
 
-/// The second kernel: adds the parts in order.
+/// The second kernel: joins the blocks in order.
 template <class S, class F>
 OTF_DEVICE void attentionCombine(int batch, int kvHeads, int queries, int parts, const float *work,
                                  F f) {
   waitForInputs();
-  const float nothing = __int_as_float(0xff800000);
-  const int64_t total = int64_t(batch) * kvHeads * S::Group * queries * S::DV;
-  for (int64_t at = int64_t(blockIdx.x) * kThreads + threadIdx.x; at < total;
+  const int64_t all = int64_t(batch) * kvHeads * S::Group * queries * S::DV;
+  for (int64_t at = int64_t(blockIdx.x) * kThreads + threadIdx.x; at < all;
        at += int64_t(gridDim.x) * kThreads) {
     const int row = int(at / S::DV);
     const int d = int(at % S::DV);
-    const float *from = work + int64_t(row) * parts * S::kPart;
-    float top = nothing, sum = 0, o = 0;
-    for (int p = 0; p < parts; ++p)
-      top = fmaxf(top, from[p * S::kPart]);
-    for (int p = 0; p < parts; ++p) {
-      const float *part = from + p * S::kPart;
-      const float share = part[0] == nothing ? 0.0f : expf(part[0] - top);
-      sum += share * part[1];
-      o += share * part[2 + d];
+    const float *part = work + int64_t(row) * parts * S::kPart;
+    float top = nothing(), total = 0, o = 0;
+    for (int p = 0; p < parts; ++p, part += S::kPart) {
+      const Joined joined = join(top, part[0]);
+      top = joined.top;
+      total = fmaf(total, joined.old, part[1] * joined.fresh);
+      o = fmaf(o, joined.old, part[2 + d] * joined.fresh);
     }
     const int heads = kvHeads * S::Group;
-    f(row / queries / heads, row / queries % heads, row % queries, d, sum > 0 ? o / sum : 0.0f);
+    f(row / queries / heads, row / queries % heads, row % queries, d, o * inverse(total));
   }
   releaseDependents();
 }

@@ -3,8 +3,13 @@
 // y[m][n] = sum over k of x[m][k] * W[n][k], from records (Record.cuh) and encoded weights
 // (Codec.cuh), handed to an epilogue f(m, n, acc) once for every m < rows, n < N. Up to 16 rows it
 // streams the weights once (gemv); beyond, blocks of 64 x 128 results share decoded weights in
-// shared memory (gemm). The sum over a group of 32 columns is an exact integer; the order of the
-// float sums is fixed by the launch, so results repeat.
+// shared memory (gemm). Integer weights: the sum over 32 columns (a chunk) is an exact integer, and
+// what follows has the bits of the CPU kernel, whatever the launch and the number of rows:
+//
+//     term = (dot * xScale) * scale, with zeros fmaf(xScale * xSum, zero, term)
+//     acc = term[0] + term[1] + ... in this order, then the outlier columns' w * x in theirs
+//
+// Plain weights: the order of the sums is fixed by the launch, so results repeat.
 
 namespace otf {
 
@@ -12,7 +17,8 @@ namespace otf {
 // A warp owns a tile of eight rows, lane = (row = lane & 7, step = lane >> 3). A step is one chunk
 // of 32 columns, so a warp reads four chunks at a time and no integer ever crosses lanes. `Split`
 // warps of the block share a tile and divide its columns: narrow layers need them to have enough
-// bytes in flight. Lanes that own the same row meet in two shuffles, warps in shared memory.
+// bytes in flight. Integer weights: lanes leave terms in shared memory, and one lane a result adds
+// them in order. Plain weights: lanes that own a row meet in two shuffles, warps in shared memory.
 
 /// Values k ... k+3 of a row of K floats, zeros past the end. k is a multiple of 4.
 template <int64_t K> OTF_DEVICE float4 rowQuad(const float *row, int64_t k) {
@@ -22,83 +28,157 @@ template <int64_t K> OTF_DEVICE float4 rowQuad(const float *row, int64_t k) {
                      k + 2 < K ? __ldg(row + k + 2) : 0, k + 3 < K ? __ldg(row + k + 3) : 0);
 }
 
-/// Sums of one warp: acc[m] over the chunks `part`, part + Split ... (in fours) of `tile`.
-template <class W, int M, int Split>
-OTF_DEVICE void dotTile(const uint8_t *tile, const uint8_t *records, int rows, int part,
-                        float (&acc)[M]) {
+/// Floats of shared memory for the terms of gemvInteger: with sixteen rows and one warp a tile, there
+/// is room for the four chunks that a warp reads at a time.
+constexpr int kTermFloats = 6144;
+
+/// Terms of a result in shared memory, so that reads of four down the results, and writes of eight
+/// results times four terms, are free of bank conflicts: an odd multiple of four.
+constexpr int termStride(int terms) { return terms / 4 % 2 ? terms : terms + 4; }
+/// The most terms, of `all`, for which there is room, in multiples of `step`.
+constexpr int termWindow(int room, int step, int all) {
+  int window = step;
+  while (window < all && termStride(window + step) <= room)
+    window += step;
+  return window;
+}
+
+/// `shared`: kTermFloats.
+template <class W, int M, int Split, class F>
+OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int rows, float *shared,
+                            F &f) {
   using C = typename W::Codec;
-  const int lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
+  constexpr int kAtOnce = kWarps / Split, kTeam = 32 * Split; // tiles of a block; threads of a tile
+  constexpr int kResults = 8 * M, kOwn = (kResults + kTeam - 1) / kTeam;
+  constexpr int kTerms = W::kChunks + int(W::kOutliers), kStep = 4 * Split;
+  constexpr int kRoom = kTermFloats / (kAtOnce * kResults);
+  constexpr int kWindow = termWindow(kRoom, kStep, kTerms), kStride = termStride(kWindow);
+  static_assert(kStride <= kRoom, "a window fits");
+  const int lane = threadIdx.x & 31, row = lane & 7, mine = int(threadIdx.x) % kTeam;
+  const int first = mine / 32 * 4 + (lane >> 3);
+  float *terms = shared + int(threadIdx.x) / kTeam * (kResults * kStride);
   // One pointer and constant offsets: sixteen pointers would take thirty-two registers.
   auto recordOf = [&](int m) { return records + m * W::kRecordBytes; };
-  if constexpr (C::kInteger) {
-#pragma unroll M == 1 ? 4 : 1
-    for (int c = part * 4 + step; c < W::kChunks; c += 4 * Split) {
-      uint32_t code[C::kWords], bytes[8];
-      W::load(tile, c, row, code);
-      const float scale = W::scale(tile, c, row), zero = W::zero(tile, c, row);
-      C::decode(code, bytes);
+  auto meet = [] {
+    if (Split == 1)
+      __syncwarp();
+    else
+      __syncthreads();
+  };
+  for (int64_t base = int64_t(blockIdx.x) * kAtOnce; base < W::kTiles;
+       base += int64_t(gridDim.x) * kAtOnce) {
+    const int64_t t = base + int(threadIdx.x) / kTeam;
+    const uint8_t *tile = tiles + t * W::kTileBytes;
+    float acc[kOwn];
 #pragma unroll
-      for (int m = 0; m < M; ++m) {
-        if (M > 1 && m >= rows)
-          break;
-        const uint8_t *r = recordOf(m);
-        const uint4 a = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c);
-        const uint4 b = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c + 1);
-        const float xScale = __ldg(reinterpret_cast<const float *>(r + W::kScaleOffset) + c);
-        int dot = dot4(bytes[0], a.x, 0);
-        dot = dot4(bytes[1], a.y, dot);
-        dot = dot4(bytes[2], a.z, dot);
-        dot = dot4(bytes[3], a.w, dot);
-        dot = dot4(bytes[4], b.x, dot);
-        dot = dot4(bytes[5], b.y, dot);
-        dot = dot4(bytes[6], b.z, dot);
-        dot = dot4(bytes[7], b.w, dot);
-        int sum = 0;
-        if (C::kOffset || C::kZero)
-          sum = __ldg(reinterpret_cast<const int32_t *>(r + W::kSumOffset) + c);
-        float group = scale * float(dot - C::kOffset * sum);
-        if (C::kZero)
-          group += zero * float(sum);
-        acc[m] += xScale * group;
-      }
-    }
-    if constexpr (W::kOutliers != 0)
+    for (int o = 0; o < kOwn; ++o)
+      acc[o] = 0;
 #pragma unroll 1
-      for (int64_t j = part * 4 + step; j < W::kOutliers; j += 4 * Split) {
-        const float w = W::outlier(tile, j, row);
-#pragma unroll
-        for (int m = 0; m < M; ++m)
-          if (M == 1 || m < rows)
-            acc[m] +=
-                w *
-                __ldg(reinterpret_cast<const float *>(recordOf(m) + W::kRecordOutlierOffset) + j);
-      }
-  } else {
-    // Four consecutive columns a lane, so that activations come 16 bytes at a time where rows
-    // allow it.
+    for (int from = 0; from < kTerms; from += kWindow) {
+      const int end = t < W::kTiles ? smaller(from + kWindow, kTerms) : 0;
+      float *to = terms + row * kStride - from;
 #pragma unroll M == 1 ? 4 : 1
-    for (int64_t k = (part * 4 + step) * 4; k < W::kColumns; k += 16 * Split) {
-      float w[4];
+      for (int c = from + first; c < smaller(end, int(W::kChunks)); c += kStep) {
+        uint32_t code[C::kWords], bytes[8];
+        W::load(tile, c, row, code);
+        const float scale = W::scale(tile, c, row), zero = W::zero(tile, c, row);
+        C::decode(code, bytes);
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        w[i] = k + i < W::kColumns ? W::at(tile, k + i, row) : 0.0f;
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-        if (M > 1 && m >= rows)
-          break;
-        const float4 x = rowQuad<W::kColumns>(reinterpret_cast<const float *>(recordOf(m)), k);
-        acc[m] += w[0] * x.x;
-        acc[m] += w[1] * x.y;
-        acc[m] += w[2] * x.z;
-        acc[m] += w[3] * x.w;
+        for (int m = 0; m < M; ++m) {
+          if (M > 1 && m >= rows)
+            break;
+          const uint8_t *r = recordOf(m);
+          const uint4 a = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c);
+          const uint4 b = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c + 1);
+          const float xScale = __ldg(reinterpret_cast<const float *>(r + W::kScaleOffset) + c);
+          int dot = dot4(bytes[0], a.x, 0);
+          dot = dot4(bytes[1], a.y, dot);
+          dot = dot4(bytes[2], a.z, dot);
+          dot = dot4(bytes[3], a.w, dot);
+          dot = dot4(bytes[4], b.x, dot);
+          dot = dot4(bytes[5], b.y, dot);
+          dot = dot4(bytes[6], b.z, dot);
+          dot = dot4(bytes[7], b.w, dot);
+          int sum = 0;
+          if (C::kOffset || C::kZero)
+            sum = __ldg(reinterpret_cast<const int32_t *>(r + W::kSumOffset) + c);
+          float term = float(dot - C::kOffset * sum) * xScale * scale;
+          if (C::kZero)
+            term = fmaf(xScale * float(sum), zero, term);
+          to[m * 8 * kStride + c] = term;
+        }
       }
+      // Outlier columns, and zeros up to a multiple of four, which is what is read.
+      const int padded = from + int(roundUp(end - from, 4));
+#pragma unroll 1
+      for (int c = from + first; c < padded; c += kStep) {
+        if (c < W::kChunks)
+          continue;
+        const int j = c - W::kChunks;
+        const float w = j < int(W::kOutliers) ? W::outlier(tile, j, row) : 0.0f;
+#pragma unroll
+        for (int m = 0; m < M; ++m) {
+          if (M > 1 && m >= rows)
+            break;
+          const uint8_t *x = recordOf(m) + W::kRecordOutlierOffset;
+          to[m * 8 * kStride + c] =
+              j < int(W::kOutliers) ? w * __ldg(reinterpret_cast<const float *>(x) + j) : 0.0f;
+        }
+      }
+      meet();
+#pragma unroll
+      for (int o = 0; o < kOwn; ++o) {
+        const int result = mine + o * kTeam;
+        const float *at = terms + result * kStride;
+        if (kResults % kTeam == 0 || result < kResults)
+          for (int i = 0; i < end - from; i += 4) {
+            const float4 four = *reinterpret_cast<const float4 *>(at + i);
+            acc[o] = acc[o] + four.x + four.y + four.z + four.w;
+          }
+      }
+      meet(); // before the terms are written again
+    }
+#pragma unroll
+    for (int o = 0; o < kOwn; ++o) {
+      const int result = mine + o * kTeam, m = result >> 3;
+      const int64_t n = t * 8 + (result & 7);
+      if (result < kResults && m < rows && n < W::kRows)
+        f(int64_t(m), n, acc[o]);
     }
   }
 }
 
-/// `shared`: kWarps * 8 * M floats.
+/// Sums of one warp, plain weights: acc[m] over the columns that are its part of `tile`.
+template <class W, int M, int Split>
+OTF_DEVICE void dotTile(const uint8_t *tile, const uint8_t *records, int rows, int part,
+                        float (&acc)[M]) {
+  const int lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
+  auto recordOf = [&](int m) { return records + m * W::kRecordBytes; };
+  // Four consecutive columns a lane, so that activations come 16 bytes at a time where rows
+  // allow it.
+#pragma unroll M == 1 ? 4 : 1
+  for (int64_t k = (part * 4 + step) * 4; k < W::kColumns; k += 16 * Split) {
+    float w[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      w[i] = k + i < W::kColumns ? W::at(tile, k + i, row) : 0.0f;
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      if (M > 1 && m >= rows)
+        break;
+      const float4 x = rowQuad<W::kColumns>(reinterpret_cast<const float *>(recordOf(m)), k);
+      acc[m] = fmaf(w[0], x.x, acc[m]);
+      acc[m] = fmaf(w[1], x.y, acc[m]);
+      acc[m] = fmaf(w[2], x.z, acc[m]);
+      acc[m] = fmaf(w[3], x.w, acc[m]);
+    }
+  }
+}
+
+/// Plain weights. `shared`: kWarps * 8 * M floats.
 template <class W, int M, int Split, class F>
-OTF_DEVICE void gemv(const uint8_t *tiles, const uint8_t *records, int rows, float *shared, F &f) {
+OTF_DEVICE void gemvPlain(const uint8_t *tiles, const uint8_t *records, int rows, float *shared,
+                          F &f) {
   static_assert(Split >= 1 && Split <= kWarps && kWarps % Split == 0, "warps divide evenly");
   constexpr int kAtOnce = kWarps / Split; // tiles of a block
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
@@ -140,6 +220,14 @@ OTF_DEVICE void gemv(const uint8_t *tiles, const uint8_t *records, int rows, flo
         f(int64_t(m), n, sum);
     }
   }
+}
+
+template <class W, int M, int Split, class F>
+OTF_DEVICE void gemv(const uint8_t *tiles, const uint8_t *records, int rows, float *shared, F &f) {
+  if constexpr (W::Codec::kInteger)
+    gemvInteger<W, M, Split>(tiles, records, rows, shared, f);
+  else
+    gemvPlain<W, M, Split>(tiles, records, rows, shared, f);
 }
 
 // ---- more than 16 rows -----------------------------------------------------------------------
@@ -187,6 +275,7 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
   // registers across both, and here every one is needed.
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  static_assert(!(C::kOffset && C::kZero), "one use for the sum of activations");
   constexpr int kS = IntegerStage::kStride;
   constexpr int kStages = (W::kChunks + 1) / 2;
   constexpr int kAcross = int(divideUp(W::kRows, kBlockN));
@@ -232,9 +321,9 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
       uint4 *w = reinterpret_cast<uint4 *>(stage.w + wRow * kS + 8 * wChunk);
       w[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
       w[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
-      // The offset of the codes is one more zero: scale * (b - o) + z = scale * b + (z - scale o).
       stage.wScale[wChunk][wRow] = scale;
-      stage.wZero[wChunk][wRow] = zero - scale * C::kOffset;
+      if (C::kZero)
+        stage.wZero[wChunk][wRow] = zero;
       *reinterpret_cast<uint4 *>(stage.x + xRow * kS + 4 * xPart) = q;
       (xPart & 1 ? stage.xSum : stage.xScale)[xPart >> 1][xRow] = xMeta;
     };
@@ -263,7 +352,8 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
           for (int j = 0; j < 2; ++j) {
             const int m = warpM + 16 * i + 8 * j + g;
             xs[i][j] = stage.xScale[h][m];
-            xz[i][j] = stage.xSum[h][m];
+            // What the sum of activations is for: the offset of the codes, or their zero.
+            xz[i][j] = (C::kZero ? xs[i][j] : -float(C::kOffset)) * stage.xSum[h][m];
           }
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -279,10 +369,13 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
             mma(c, a[i], b);
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-              float group = float(c[e]) * (e & 1 ? ws.y : ws.x);
-              if (C::kOffset || C::kZero)
-                group += (e & 1 ? wz.y : wz.x) * xz[i][e >> 1];
-              acc[i][j][e] += xs[i][e >> 1] * group;
+              float dot = float(c[e]);
+              if (C::kOffset)
+                dot += xz[i][e >> 1]; // below 2^24, so exact
+              float term = dot * xs[i][e >> 1] * (e & 1 ? ws.y : ws.x);
+              if (C::kZero)
+                term = fmaf(xz[i][e >> 1], e & 1 ? wz.y : wz.x, term);
+              acc[i][j][e] += term;
             }
           }
         }
@@ -387,10 +480,10 @@ OTF_DEVICE void gemmPlain(const uint8_t *tiles, const uint8_t *records, int rows
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const float x = stage.x[k][warp * 8 + i];
-          acc[i][0] += x * w.x;
-          acc[i][1] += x * w.y;
-          acc[i][2] += x * w.z;
-          acc[i][3] += x * w.w;
+          acc[i][0] = fmaf(x, w.x, acc[i][0]);
+          acc[i][1] = fmaf(x, w.y, acc[i][1]);
+          acc[i][2] = fmaf(x, w.z, acc[i][2]);
+          acc[i][3] = fmaf(x, w.w, acc[i][3]);
         }
       }
     }
@@ -420,11 +513,13 @@ template <class W> struct StageOf<W, false> {
 template <class W, int Split, class F>
 OTF_DEVICE void linear(const void *weight, const void *records, int64_t rows, F f) {
   using Stage = typename StageOf<W>::type;
-  static_assert(sizeof(Stage) >= kWarps * 8 * 16 * sizeof(float), "gemv's sums use it too");
-  __shared__ __align__(16) Stage stage;
+  constexpr int kStageFloats = int(sizeof(Stage) / sizeof(float));
+  static_assert(kStageFloats >= kWarps * 8 * 16, "gemv's sums use it too");
+  constexpr bool integer = W::Codec::kInteger;
+  __shared__ __align__(16) float shared[integer ? larger(kStageFloats, kTermFloats) : kStageFloats];
+  Stage &stage = *reinterpret_cast<Stage *>(shared);
   const uint8_t *tiles = static_cast<const uint8_t *>(weight) + W::kIndexBytes;
   const uint8_t *r = static_cast<const uint8_t *>(records);
-  float *shared = reinterpret_cast<float *>(&stage);
   waitForInputs();
   if (rows == 1)
     gemv<W, 1, Split>(tiles, r, int(rows), shared, f);

@@ -30,7 +30,7 @@ OTF_DEVICE Moments moments(X x, int64_t k, float eps, float *shared) {
   float squares = 0;
   for (int64_t i = threadIdx.x; i < k; i += kThreads) {
     float d = x(i) - result.shift;
-    squares += d * d;
+    squares = fmaf(d, d, squares);
   }
   result.scale = 1.0f / sqrtf(blockSum(squares, shared) / float(k) + eps);
   return result;

@@ -33,7 +33,7 @@ OTF_DEVICE void rope(int64_t rows, X x, Cos cosine, Sin sine, F f) {
     const int i = int(at - r * D);
     float y = x(r, i);
     if (i < Rotary)
-      y = y * cosine(r, i) + P::sign(i) * float(x(r, P::partner(i))) * sine(r, i);
+      y = fmaf(y, cosine(r, i), P::sign(i) * (float(x(r, P::partner(i))) * sine(r, i)));
     f(r, i, y);
   }
   releaseDependents();
