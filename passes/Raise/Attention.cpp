@@ -151,7 +151,8 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
   Known &q = raiser.known(scores->query);
   ArrayRef<Size> k = raiser.known(scores->key).sizes, v = raiser.known(value).sizes;
   if (q.rank() != 4 || k.size() != 4 || v.size() != 4 || !q.sizes[1].isConstant() || !k[1].isConstant() ||
-      k[1] != v[1] || *k[1].constant() < 1 || *q.sizes[1].constant() % *k[1].constant() != 0)
+      k[1] != v[1] || *k[1].constant() < 1 || *q.sizes[1].constant() % *k[1].constant() != 0 || k[0] != q.sizes[0] ||
+      v[0] != q.sizes[0] || k[2] != v[2] || k[3] != q.sizes[3])
     return false;
   Value maskTensor;
   if (mask) {
@@ -161,7 +162,11 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
     SmallVector<Size> sizes(what.sizes);
     while (sizes.size() < 4)
       sizes.insert(sizes.begin(), Size(1));
-    if (sizes.back() != k[2]) // a mask that broadcasts along keys
+    // A mask that broadcasts along keys, or over more than the scores, is not attention's.
+    bool fits = sizes.back() == k[2];
+    for (size_t i = 0; i != 3; ++i)
+      fits &= sizes[i] == Size(1) || sizes[i] == q.sizes[i];
+    if (!fits)
       return false;
     Known wide = raiser.reshaped(what, sizes);
     maskTensor = raiser.tensor(wide);

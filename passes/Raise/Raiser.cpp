@@ -323,7 +323,9 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
 bool Raiser::isMatrix(const Known &what) {
   auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant);
   return blob && what.rank() == 2 && isa_and_nonnull<Float32Type>(internalType(what.elementType)) &&
-         what.sizes[0] != Size(0) && what.sizes[1] != Size(0);
+         llvm::all_of(what.sizes, [](const Size &size) {
+           return size != Size(0) && Size(kMostColumns).isAtLeast(size);
+         });
 }
 
 Value Raiser::matrix(Known &what, bool transposed) {
