@@ -148,6 +148,10 @@ public:
   mlir::Type internalType(int64_t elementType);
 
   bool isUnsigned(int64_t elementType);
+  /// f32, f16 or bf16: what is computed in f32.
+  bool isFloat(int64_t elementType);
+  /// The type that a model's input or output, or a weight in its file, has in memory.
+  mlir::Type storedType(int64_t elementType);
 
   /// Is this the Concat that adds a step's positions to a cache?
   bool appendsToCache(onnx::NodeOp concat);

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of a model's values: sizes by name, contents, constants in the file; and tensors made of them on demand.
+
+#include "passes/Raise/Raiser.h"
+
+#include "dialects/ONNX/ElementType.h"
+
+using namespace mlir;
+using namespace otf;
+using namespace otf::raise;
+namespace Element = otf::onnx::ElementType;
+
+//===------------------------------------------------------------------------------------------===//
+// Types and sizes
+//===------------------------------------------------------------------------------------------===//
+
+Type Raiser::internalType(int64_t type) {
+  switch (type) {
+  case Element::Float:
+  case Element::Float16:
+  case Element::BFloat16:
+    return builder.getF32Type();
+  case Element::Double:
+    return builder.getF64Type();
+  case Element::Bool:
+    return builder.getI1Type();
+  case Element::Int8:
+  case Element::UInt8:
+    return builder.getI8Type();
+  case Element::Int16:
+  case Element::UInt16:
+    return builder.getIntegerType(16);
+  case Element::Int32:
+  case Element::UInt32:
+    return builder.getI32Type();
+  case Element::Int64:
+  case Element::UInt64:
+    return builder.getI64Type();
+  }
+  return {};
+}
+
+bool Raiser::isUnsigned(int64_t type) {
+  return type == Element::UInt8 || type == Element::UInt16 || type == Element::UInt32 || type == Element::UInt64;
+}
+
+Type Raiser::storedType(int64_t type) {
+  if (type == Element::Float16)
+    return builder.getF16Type();
+  if (type == Element::BFloat16)
+    return builder.getBF16Type();
+  return internalType(type);
+}
+
+std::string Raiser::freshSymbol(std::string name) {
+  while (!takenSymbols.insert(name).second)
+    name += "_";
+  return name;
+}
+
+/// The symbol of a name in the model. Different names never become one symbol, and none of them the runtime's own.
+Size Raiser::symbolFor(StringRef text) {
+  auto [it, isNew] = symbolNames.try_emplace(text.str());
+  if (isNew) {
+    std::set<std::string> names;
+    Size::fromDimParam(text).collectSymbols(names);
+    it->second = freshSymbol(names.empty() ? "size" : *names.begin());
+  }
+  return Size::symbol(it->second);
+}
+
+Size Raiser::readSize(Attribute dim) {
+  if (auto integer = dyn_cast<IntegerAttr>(dim))
+    return integer.getInt();
+  StringRef text = cast<StringAttr>(dim).getValue();
+  if (text == "?")
+    return Size::symbol(freshSymbol("size"));
+  std::optional<Size> parsed = Size::parse(text);
+  if (!parsed)
+    return symbolFor(text);
+  Size result;
+  for (auto &[monomial, coefficient] : parsed->terms()) {
+    Size term = coefficient;
+    for (const std::string &name : monomial)
+      term = term * symbolFor(name);
+    result = result + term;
+  }
+  return result;
+}
+
+SmallVector<Size> Raiser::checked(ArrayRef<Size> sizes) {
+  SmallVector<Size> result(sizes);
+  for (Size &size : result) {
+    std::optional<int64_t> constant = size.constant();
+    if (size.isValid() && (!constant || *constant >= 0))
+      continue;
+    impossibleSize = size.isValid() ? "a dimension of size " + size.str() : "a size beyond 64 bits";
+    size = 0;
+  }
+  return result;
+}
+
+std::optional<SmallVector<Size>> Raiser::broadcast(ArrayRef<Size> a, ArrayRef<Size> b) {
+  SmallVector<Size> result(std::max(a.size(), b.size()), Size(1));
+  for (size_t i = 0; i != result.size(); ++i) {
+    Size left = i < a.size() ? a[a.size() - 1 - i] : Size(1);
+    Size right = i < b.size() ? b[b.size() - 1 - i] : Size(1);
+    if (left != right && left != Size(1) && right != Size(1))
+      return std::nullopt;
+    result[result.size() - 1 - i] = left == Size(1) ? right : left;
+  }
+  return result;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Values
+//===------------------------------------------------------------------------------------------===//
+
+Value Raiser::generate(Type elementType, ArrayRef<Size> unchecked, Body body) {
+  SmallVector<Size> sizes = checked(unchecked);
+  SmallVector<Value> extents;
+  for (const Size &size : sizes)
+    if (!size.isConstant())
+      extents.push_back(SizeOp::create(builder, *currentLocation, size));
+  // A builder of its own: what the body reads is made by `builder`, before the generate.
+  OpBuilder own(builder);
+  return tensor::GenerateOp::create(own, *currentLocation, tensorType(elementType, sizes), extents,
+                                    [&](OpBuilder &inner, Location at, ValueRange indices) {
+                                      tensor::YieldOp::create(inner, at, body(inner, indices));
+                                    });
+}
+
+Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
+  Known result;
+  result.elementType = elementType;
+  result.sizes.assign(sizes.begin(), sizes.end());
+  result.tensor = generate(internalType(elementType), sizes, body);
+  return result;
+}
+
+/// One scalar of constant contents.
+static Value constantElement(OpBuilder &builder, Location location, Type type, const Known &what,
+                             size_t position) {
+  if (what.reals)
+    return arith::ConstantOp::create(builder, location,
+                                     builder.getFloatAttr(type, (*what.reals)[position]));
+  const Size &size = (*what.integers)[position];
+  if (std::optional<int64_t> constant = size.constant())
+    return arith::ConstantOp::create(builder, location, builder.getIntegerAttr(type, *constant));
+  Value index = SizeOp::create(builder, location, size);
+  return arith::IndexCastOp::create(builder, location, type, index);
+}
+
+Value Raiser::tensor(Known &what) {
+  if (what.tensor)
+    return what.tensor;
+  Location location = *currentLocation;
+  if (what.state) // left over where attention is not recognised; refused after the walk
+    return what.tensor = ReadOp::create(builder, location,
+                                        tensorType(builder.getF32Type(), what.sizes), what.state);
+  Type elementType = internalType(what.elementType);
+  if (auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant)) {
+    WeightOp op = weight(blob, what.name, tensorType(elementType, what.sizes), false);
+    return what.tensor = UseOp::create(builder, location, op.getType(), op.getSymName());
+  }
+  bool constant = what.reals.has_value() ||
+                  llvm::all_of(*what.integers, [](const Size &s) { return s.isConstant(); });
+  RankedTensorType type = tensorType(elementType, what.sizes);
+  if (constant) {
+    SmallVector<Attribute> elements;
+    if (what.reals)
+      for (double value : *what.reals)
+        elements.push_back(builder.getFloatAttr(elementType, value));
+    else
+      for (const Size &value : *what.integers)
+        elements.push_back(builder.getIntegerAttr(elementType, *value.constant()));
+    return what.tensor = arith::ConstantOp::create(builder, location,
+                                                   DenseElementsAttr::get(type, elements));
+  }
+  // Sizes as data: select by the linear index.
+  return what.tensor = generate(elementType, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+    Value linear;
+    for (auto [index, size] : llvm::zip(indices, what.sizes)) {
+      Value extent = arith::ConstantIndexOp::create(b, location, *size.constant());
+      linear = linear ? arith::AddIOp::create(
+                            b, location, arith::MulIOp::create(b, location, linear, extent), index)
+                            .getResult()
+                      : index;
+    }
+    Value result = constantElement(b, location, elementType, what, 0);
+    for (size_t i = 1; i < what.integers->size(); ++i) {
+      Value here = arith::CmpIOp::create(b, location, arith::CmpIPredicate::eq, linear,
+                                         arith::ConstantIndexOp::create(b, location, i));
+      result = arith::SelectOp::create(b, location, here,
+                                       constantElement(b, location, elementType, what, i), result);
+    }
+    return result;
+  });
+}
+
+Value Raiser::element(OpBuilder &inner, Known &what, ValueRange indices) {
+  Location location = *currentLocation;
+  size_t count = what.integers ? what.integers->size() : what.reals ? what.reals->size() : 0;
+  if (count == 1)
+    return constantElement(inner, location, internalType(what.elementType), what, 0);
+  Value source = tensor(what);
+  SmallVector<Value> at;
+  for (size_t i = 0; i != what.rank(); ++i)
+    at.push_back(what.sizes[i] == Size(1)
+                     ? arith::ConstantIndexOp::create(inner, location, 0).getResult()
+                     : indices[indices.size() - what.rank() + i]);
+  return tensor::ExtractOp::create(inner, location, source, at);
+}
+
+Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
+  SmallVector<Size> sizes = checked(unchecked);
+  Known result = what;
+  result.sizes.assign(sizes.begin(), sizes.end());
+  result.tensor = nullptr;
+  result.state = nullptr;
+  bool contents = what.integers || what.reals;
+  // The bytes of a constant in the file have no other order under another shape.
+  if (auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant)) {
+    SmallVector<int64_t> dims;
+    for (const Size &size : sizes)
+      dims.push_back(*size.constant());
+    result.constant =
+        onnx::FileBlobAttr::get(blob.getContext(), blob.getFile(), blob.getOffset(), blob.getLength(),
+                                blob.getElementType(), dims);
+    return result;
+  }
+  if (contents)
+    return result;
+  Value source = tensor(what);
+  if (auto inner = source.getDefiningOp<ReshapeOp>())
+    source = inner.getSource();
+  RankedTensorType type = tensorType(internalType(what.elementType), sizes);
+  result.tensor = source.getType() == type
+                      ? source
+                      : ReshapeOp::create(builder, *currentLocation, type, source).getResult();
+  return result;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Constants
+//===------------------------------------------------------------------------------------------===//
+
+WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
+                        bool transposed) {
+  Type stored = storedType(blob.getElementType());
+  auto where = otf::BlobAttr::get(builder.getContext(), blob.getFile(), blob.getOffset(),
+                                  blob.getLength(), stored, transposed);
+  for (WeightOp existing : weights[where])
+    if (existing.getType() == type)
+      return existing;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(target);
+  WeightOp op = WeightOp::create(builder, NameLoc::get(builder.getStringAttr(name)), builder.getStringAttr(name),
+                                 TypeAttr::get(type), where, /*scale=*/FlatSymbolRefAttr(),
+                                 /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
+                                 /*vocabulary=*/UnitAttr());
+  symbols.insert(op); // renames on a clash
+  weights[where].push_back(op);
+  return op;
+}
+
+bool Raiser::isMatrix(const Known &what) {
+  auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant);
+  return blob && what.rank() == 2 && isa_and_nonnull<Float32Type>(internalType(what.elementType)) &&
+         llvm::all_of(what.sizes, [](const Size &size) {
+           return size != Size(0) && Size(kMostColumns).isAtLeast(size);
+         });
+}
+
+Value Raiser::matrix(Known &what, bool transposed) {
+  if (!isMatrix(what))
+    return {};
+  auto blob = cast<onnx::FileBlobAttr>(what.constant);
+  SmallVector<Size> sizes(what.sizes);
+  if (transposed)
+    std::swap(sizes[0], sizes[1]);
+  WeightOp op = weight(blob, what.name, tensorType(builder.getF32Type(), sizes), transposed);
+  auto plain = EncodingAttr::get(builder.getContext(), EncodingKind::f32, 0);
+  auto type = MatrixType::get(builder.getContext(), *sizes[0].constant(), *sizes[1].constant(),
+                              plain, 0);
+  return UseOp::create(builder, *currentLocation, type, op.getSymName());
+}
+
+LogicalResult Raiser::setConstant(Value result, Attribute value, StringRef name) {
+  Known what;
+  what.name = name.str();
+  if (auto blob = dyn_cast<onnx::FileBlobAttr>(value)) {
+    what.elementType = blob.getElementType();
+    for (int64_t dim : blob.getDims())
+      what.sizes.push_back(dim);
+    what.constant = blob;
+    if (!internalType(what.elementType))
+      return emitError(result.getLoc()) << "element type " << onnx::elementTypeName(what.elementType)
+                                        << " is not supported";
+    known(result) = std::move(what);
+    return success();
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (!dense)
+    return emitError(result.getLoc()) << "a constant must be numbers";
+  Type elementType = dense.getElementType();
+  for (int64_t dim : dense.getType().getShape())
+    what.sizes.push_back(dim);
+  if (isa<FloatType>(elementType)) {
+    what.elementType = elementType.isF16()   ? int64_t(Element::Float16)
+                       : elementType.isBF16() ? int64_t(Element::BFloat16)
+                       : elementType.isF64()  ? int64_t(Element::Double)
+                                              : int64_t(Element::Float);
+    what.reals.emplace();
+    for (APFloat element : dense.getValues<APFloat>()) {
+      bool lost;
+      element.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+      what.reals->push_back(element.convertToDouble());
+    }
+  } else if (auto integer = dyn_cast<IntegerType>(elementType)) {
+    bool isSigned = !integer.isUnsigned();
+    unsigned width = integer.getWidth();
+    what.elementType = width == 1    ? int64_t(Element::Bool)
+                       : width == 8  ? int64_t(isSigned ? Element::Int8 : Element::UInt8)
+                       : width == 16 ? int64_t(isSigned ? Element::Int16 : Element::UInt16)
+                       : width == 32 ? int64_t(isSigned ? Element::Int32 : Element::UInt32)
+                                     : int64_t(isSigned ? Element::Int64 : Element::UInt64);
+    what.integers.emplace();
+    for (APInt element : dense.getValues<APInt>())
+      what.integers->push_back(
+          Size(width == 1 || !isSigned ? int64_t(element.getZExtValue()) : element.getSExtValue()));
+  } else {
+    return emitError(result.getLoc()) << "constants of " << elementType << " are not supported";
+  }
+  if (!internalType(what.elementType))
+    return emitError(result.getLoc()) << "constants of " << elementType << " are not supported";
+  known(result) = std::move(what);
+  return success();
+}
+
+Attribute Raiser::denseConstant(Attribute value) {
+  if (auto real = dyn_cast_or_null<FloatAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({}, real.getType()), ArrayRef<Attribute>(real));
+  if (auto integer = dyn_cast_or_null<IntegerAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({}, integer.getType()),
+                                  ArrayRef<Attribute>(integer));
+  if (auto array = dyn_cast_or_null<DenseI64ArrayAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({array.size()}, builder.getI64Type()),
+                                  array.asArrayRef());
+  if (auto array = dyn_cast_or_null<DenseF32ArrayAttr>(value))
+    return DenseElementsAttr::get(RankedTensorType::get({array.size()}, builder.getF32Type()),
+                                  array.asArrayRef());
+  return {};
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Questions
+//===------------------------------------------------------------------------------------------===//
+
+bool Raiser::isFloat(int64_t type) {
+  return type == Element::Float || type == Element::Float16 || type == Element::BFloat16;
+}
+
+Value Raiser::source(Value value) {
+  while (auto producer = value.getDefiningOp<onnx::NodeOp>()) {
+    bool cast = producer.is("Cast") && isFloat(producer.intOr("to", 0)) &&
+                isFloat(known(producer.getInputs()[0]).elementType);
+    if (!cast && !producer.is("Identity"))
+      break;
+    value = producer.getInputs()[0];
+  }
+  return value;
+}
+
+onnx::NodeOp Raiser::node(Value value) { return source(value).getDefiningOp<onnx::NodeOp>(); }
+
+std::optional<double> Raiser::scalar(Value value) {
+  Known &what = known(source(value));
+  if (what.reals && what.reals->size() == 1)
+    return what.reals->front();
+  if (what.integers && what.integers->size() == 1 && what.integers->front().isConstant())
+    return double(*what.integers->front().constant());
+  return std::nullopt;
+}
+
+std::optional<SmallVector<int64_t>> Raiser::constants(Value value) {
+  Known &what = known(value);
+  if (!what.integers)
+    return std::nullopt;
+  SmallVector<int64_t> result;
+  for (const Size &size : *what.integers) {
+    if (!size.isConstant())
+      return std::nullopt;
+    result.push_back(*size.constant());
+  }
+  return result;
+}
