@@ -7,8 +7,8 @@
 //
 // Only into f32 weights. A trained gain damps the channels whose activations are far larger than the
 // rest; without it these set the scale of their group of int8 activations, and the folded columns that
-// of the weights. On SmolLM2 with int8 linears folding raised the divergence from the float model from
-// .003 to .006. An f16 weight would be rounded a second time.
+// of the weights. On SmolLM2, 1,024 tokens, int8 linears alone diverged .0061 (KL) from the
+// float model with gains folded; without, int8 linears and vocabulary together .0042. An f16 weight would be rounded a second time.
 
 #include "passes/Passes.h"
 
