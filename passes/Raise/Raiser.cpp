@@ -39,10 +39,10 @@ LogicalResult Raiser::checkOperators() {
   };
   std::map<std::string, Missing> missing;
   source_.walk([&](onnx::NodeOp node) {
-    auto entry = registry.entries.find(node.getOpType());
+    Registry::Entry *entry = registry.find(node);
     int64_t version = node.getVersion();
-    if (node.getDomain().empty() && entry != registry.entries.end() && version >= entry->second.since &&
-        version <= kNewestOperatorSet)
+    int64_t newest = node.getDomain().empty() ? kNewestOperatorSet : 1; // com.microsoft has one version
+    if (entry && version >= entry->since && version <= newest)
       return;
     Missing &m = missing[(node.getDomain() + "::" + node.getOpType()).str()];
     m.domain = node.getDomain().empty() ? "ai.onnx" : node.getDomain().str();
@@ -161,7 +161,7 @@ LogicalResult Raiser::raiseArguments() {
 }
 
 LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
-  const Registry::Entry &entry = registry.entries[node.getOpType()];
+  const Registry::Entry &entry = *registry.find(node);
   if (node.getInputs().size() > entry.most)
     return fail(node, "it has " + Twine(node.getInputs().size()) + " inputs, and takes at most " + Twine(entry.most));
   for (unsigned i = 0; i != entry.least; ++i)

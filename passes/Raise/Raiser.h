@@ -49,8 +49,9 @@ class Raiser;
 /// Raises one node: reads inputs with `Raiser::input`, writes outputs with `Raiser::set`.
 using RaiseFunction = std::function<mlir::LogicalResult(Raiser &, onnx::NodeOp)>;
 
-/// Functions by operator of the default domain, each with the first operator-set version it is right for and how many
-/// inputs it needs: the first `least` must be there, and none after `most`.
+/// Functions by operator, each with the first operator-set version it is right for and how many inputs it needs: the
+/// first `least` must be there, and none after `most`. Operators of another domain than ai.onnx are named with it:
+/// "com.microsoft::MatMulNBits".
 struct Registry {
   struct Entry {
     RaiseFunction raise;
@@ -61,6 +62,12 @@ struct Registry {
 
   void add(llvm::StringRef op, RaiseFunction raise, unsigned least, unsigned most, int64_t since = 7) {
     entries[op] = {std::move(raise), least, most, since};
+  }
+  /// The entry of a node's operator, or null.
+  Entry *find(onnx::NodeOp node) {
+    llvm::StringRef domain = node.getDomain();
+    auto found = entries.find(domain.empty() ? node.getOpType().str() : (domain + "::" + node.getOpType()).str());
+    return found == entries.end() ? nullptr : &found->second;
   }
 };
 

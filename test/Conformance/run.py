@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles and runs each conformance test and compares every output.
+
+Outcomes: `passed`; `refused`, with the compiler's reason; `wrong`: an output differs, or an error that is no refusal;
+`crashed`: a signal, a time-out, or an error of more than one line. Exit status 1 if any test was wrong or crashed.
+"""
+import argparse
+import collections
+import concurrent.futures
+import fnmatch
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True  # the source folder stays clean
+import numpy as np
+import onnx
+import suites
+
+SECONDS = 120
+
+
+def difference(test, name, actual, expected):
+    """Why `actual` is not `expected`, or nothing."""
+    if actual.dtype.kind == "V" and actual.dtype.itemsize == expected.dtype.itemsize:
+        actual = actual.view(expected.dtype)
+    if actual.dtype != expected.dtype:
+        return f"{name}: type {actual.dtype}, expected {expected.dtype}"
+    if actual.shape != expected.shape:
+        return f"{name}: shape {list(actual.shape)}, expected {list(expected.shape)}"
+    exact = expected.dtype.kind in "biu"
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    if exact:
+        close = actual == expected
+    else:
+        with np.errstate(invalid="ignore", over="ignore"):
+            close = np.isclose(actual.astype(wide), expected.astype(wide), test.rtol, test.atol, equal_nan=True)
+    if np.all(close):
+        return None
+    at = tuple(int(i) for i in np.argwhere(~np.atleast_1d(close))[0])
+    got, want = (np.atleast_1d(a)[at] for a in (actual, expected))
+    return f"{name}{list(at)}: {got}, expected {want} ({np.count_nonzero(~close)} of {close.size} differ)"
+
+
+def call(command):
+    """(kind of ending, text): kinds are ok, refused, crashed."""
+    try:
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return "crashed", f"no answer within {SECONDS} s"
+    if done.returncode == 0:
+        return "ok", ""
+    lines = done.stderr.strip().splitlines()
+    if done.returncode == 1 and len(lines) == 1 and lines[0].startswith("error: "):
+        return "refused", lines[0].removeprefix("error: ")
+    return "crashed", f"exit {done.returncode}: " + " | ".join(lines[-3:])
+
+
+def run_test(test, args):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="otf-conformance-"))
+    try:
+        model = folder / "model.onnx"
+        model.write_bytes(test.model.SerializeToString())
+        plan = folder / "model.plan"
+        strict = ["--cuda-arch=none"] if args.target == "cuda" else []
+        kind, text = call([args.build / "bin/otf-compile", model, "-o", plan, "--recipe=none", f"--target={args.target}", *strict])
+        if kind != "ok":
+            return kind, text.replace(str(model), "model")
+        for number, (inputs, outputs) in enumerate(test.data_sets):
+            command = [args.build / "bin/otf-exec", "run", plan, f"--device={args.target}", "--output-dir", folder / f"out{number}"]
+            names = [info.name for info in test.model.graph.input]
+            for i, (name, array) in enumerate(zip(names, inputs)):
+                np.save(folder / f"{number}-{i}.npy", array)
+                command += ["--input", f"{name}={folder / f'{number}-{i}.npy'}"]
+            kind, text = call(command)
+            if kind != "ok":
+                return ("wrong" if kind == "refused" else kind), text.replace(str(plan), "plan")
+            for info, expected in zip(test.model.graph.output, outputs):
+                path = folder / f"out{number}" / (info.name.replace("/", "_") + ".npy")
+                if not path.exists():
+                    return "wrong", f"{info.name}: no such output"
+                if why := difference(test, info.name, np.load(path), expected):
+                    return "wrong", why
+        return "passed", ""
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def table(tests, outcomes):
+    """One line an operator that single-operator tests are about, then the totals."""
+    rows = collections.defaultdict(collections.Counter)
+    for test in tests:
+        operators = test.operators()
+        rows[operators[0] if len(operators) == 1 else "(several)"][outcomes[test.name][0]] += 1
+    lines = ["| operator | passed | refused | wrong | crashed |", "| --- | --- | --- | --- | --- |"]
+    for operator in sorted(rows, key=lambda o: (o == "(several)", o)):
+        lines.append(f"| {operator} | " + " | ".join(str(rows[operator][k]) for k in KINDS) + " |")
+    return "\n".join(lines)
+
+
+KINDS = ("passed", "refused", "wrong", "crashed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build")
+    parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--table", type=pathlib.Path, help="file for the table, in Markdown")
+    parser.add_argument("--json", type=pathlib.Path, help="file for every test's outcome and reason")
+    parser.add_argument("names", nargs="*", help="patterns of test names; all by default")
+    args = parser.parse_args()
+
+    tests = [t for t in suites.all_tests() if not args.names or any(fnmatch.fnmatch(t.name, p) for p in args.names)]
+    outcomes = {}
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for test, outcome in zip(tests, pool.map(lambda t: run_test(t, args), tests)):
+            outcomes[test.name] = outcome
+            if outcome[0] in ("wrong", "crashed") or args.names and outcome[0] != "passed":
+                print(f"{outcome[0]}: {test.name}: {outcome[1]}", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(outcomes, indent=1))
+    if args.table:
+        args.table.write_text(table(tests, outcomes) + "\n")
+    by_suite = collections.defaultdict(collections.Counter)
+    for test in tests:
+        by_suite[test.suite][outcomes[test.name][0]] += 1
+    for suite, count in by_suite.items():
+        print(f"{suite}: " + ", ".join(f"{count[k]} {k}" for k in KINDS) + f" of {sum(count.values())}")
+    bad = sum(count["wrong"] + count["crashed"] for count in by_suite.values())
+    sys.exit(bad > 0 or not tests)
+
+
+main()
