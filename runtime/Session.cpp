@@ -68,16 +68,15 @@ static std::string nameList(const PlanFile &plan) {
   return names.empty() ? "none" : names;
 }
 
-/// Kernels read rows of a table without asking whether they are there.
+/// Kernels take what such an input picks without asking whether it is there.
 template <typename Int>
 static Status checkLimit(const TensorInfo &input, const void *data, int64_t bytes) {
   for (int64_t i = 0; i < bytes / int64_t(sizeof(Int)); ++i) {
     Int value; // the caller's array need not be aligned
     std::memcpy(&value, static_cast<const std::byte *>(data) + i * int64_t(sizeof(Int)), sizeof value);
     if (value < -input.limit || value >= input.limit)
-      return badInput("input '", input.name, "': the value ", value, " at position ", i,
-                      " names no row of its table (expected ", -input.limit, " to ",
-                      input.limit - 1, ")");
+      return badInput("input '", input.name, "': the index ", value, " at position ", i,
+                      " is out of bounds (expected ", -input.limit, " to ", input.limit - 1, ")");
   }
   return {};
 }

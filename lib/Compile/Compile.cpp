@@ -96,11 +96,9 @@ LogicalResult Compilation::import() {
   if (!opened)
     return fail(llvm::toString(opened.takeError()));
   file = std::move(*opened);
-  module = importModel(*file, context);
-  if (!module)
-    return failure();
   errors.setFile(file->path().str());
-  return success();
+  module = importModel(*file, context);
+  return success(bool(module));
 }
 
 /// The passes that lead to `stage` from the one before.
@@ -319,6 +317,7 @@ LogicalResult Compilation::emitPlan() {
 CompileStatus Compilation::run() {
   auto status = [&](LogicalResult result) {
     progress.clear();
+    errors.flush();
     return succeeded(result) ? CompileStatus::done
            : missing         ? CompileStatus::missing
                              : CompileStatus::badInput;

@@ -17,27 +17,62 @@ ErrorPrinter::ErrorPrinter(MLIRContext &context, Progress &progress)
     : progress(progress),
       handler(&context, [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {}
 
-void ErrorPrinter::print(const std::string &message) {
+void ErrorPrinter::line(const char *kind, std::string text) {
   progress.clear();
-  ++errors;
-  std::string line = message;
-  for (char &c : line) // one line, whatever names hold
+  for (char &c : text) // one line, whatever names hold
     if (static_cast<unsigned char>(c) < ' ')
       c = ' ';
-  std::fprintf(stderr, "error: %s\n", line.c_str());
+  std::fprintf(stderr, "%s: %s\n", kind, text.c_str());
+}
+
+void ErrorPrinter::flush() {
+  constexpr size_t kMost = 12;
+  struct Problem {
+    std::string places, what;
+  };
+  std::vector<Problem> problems;
+  size_t untold = 0;
+  std::string prefix = file + ": ";
+  bool inFile = false;
+  for (llvm::StringRef message : messages) {
+    if (!file.empty() && message.consume_front(prefix))
+      inFile = true;
+    auto [place, what] = message.split(": ");
+    if (what.empty())
+      std::swap(place, what);
+    auto same = llvm::find_if(problems, [&, what = what](const Problem &p) { return p.what == what; });
+    if (same != problems.end() && !place.empty())
+      same->places += ", " + place.str();
+    else if (same == problems.end() && problems.size() < kMost)
+      problems.push_back({place.str(), what.str()});
+    else if (same == problems.end())
+      ++untold;
+  }
+  messages.clear();
+  if (problems.empty())
+    return;
+  std::string text = inFile ? prefix : "";
+  for (const Problem &problem : problems)
+    text += (&problem == &problems.front() ? "" : "; ") + problem.places + (problem.places.empty() ? "" : ": ") + problem.what;
+  if (untold)
+    text += "; and " + std::to_string(untold) + " more";
+  line("error", text);
 }
 
 LogicalResult ErrorPrinter::handle(Diagnostic &diagnostic) {
-  if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Error && diagnostic.getSeverity() != DiagnosticSeverity::Warning)
     return success();
-  std::string message;
-  if (!file.empty()) {
-    message = file + ": ";
+  std::string message = diagnostic.str();
+  if (!file.empty() && !llvm::StringRef(message).starts_with(file + ": ")) {
     std::string node = labelOf(diagnostic.getLocation());
     if (!node.empty() && node != file) // a module is called as its file is
-      message += node + ": ";
+      message = node + ": " + message;
+    message = file + ": " + message;
   }
-  print(message + diagnostic.str());
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+    line("warning", message);
+  else
+    print(message);
   return success();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MLIR diagnostics as the tools' one form of an error: "error: <file>: <node or tensor>: <what>".
+// MLIR diagnostics as the tools' one form of an error: "error: <file>: <node or tensor>: <what>", in one line.
 #ifndef OTF_LIB_COMPILE_ERRORPRINTER_H
 #define OTF_LIB_COMPILE_ERRORPRINTER_H
 
@@ -9,26 +9,32 @@
 #include "mlir/IR/Diagnostics.h"
 
 #include <string>
+#include <vector>
 
 namespace otf {
 
-/// Prints every error of a context as long as it lives, each as one line.
+/// Gathers the errors of a context as long as it lives, and prints them as one line: what is wrong with several tensors
+/// is said once. Warnings are printed as they come.
 class ErrorPrinter {
 public:
   ErrorPrinter(mlir::MLIRContext &context, Progress &progress);
+  ~ErrorPrinter() { flush(); }
 
-  /// Errors that follow are about this file and are prefixed by it; the importer's own are whole.
+  /// Errors that follow are about this file and are prefixed by it where they are not yet.
   void setFile(std::string name) { file = std::move(name); }
   /// An error that is no diagnostic.
-  void print(const std::string &message);
-  unsigned count() const { return errors; }
+  void print(const std::string &message) { messages.push_back(message); }
+  unsigned count() const { return messages.size(); }
+  /// Prints what was gathered.
+  void flush();
 
 private:
   mlir::LogicalResult handle(mlir::Diagnostic &diagnostic);
+  void line(const char *kind, std::string text);
 
   Progress &progress;
   std::string file;
-  unsigned errors = 0;
+  std::vector<std::string> messages;
   mlir::ScopedDiagnosticHandler handler;
 };
 

@@ -201,6 +201,11 @@ private:
   LogicalResult alloc(plan::AllocOp op);
   LogicalResult launch(plan::LaunchOp op);
   LogicalResult buffer(plan::LaunchOp op, Value value, model::Buffer &to);
+  /// Elements of the input must be in [-rows, rows).
+  void limitInput(size_t input, int64_t rows) {
+    int64_t &limit = result.inputs[input].limit;
+    limit = limit == 0 ? rows : std::min(limit, rows);
+  }
   FailureOr<const KernelFacts *> factsOf(plan::LaunchOp op);
   std::optional<Size> parse(plan::LaunchOp op, StringRef text);
 
@@ -371,13 +376,9 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
   step.extent = size(*extent);
   step.grain = uint32_t(op.getGrain().value_or(1));
 
-  for (auto [argument, rows] : facts.limits) {
-    const model::Buffer &ids = step.buffers[argument];
-    if (ids.space != model::Space::input)
-      continue;
-    int64_t &limit = result.inputs[ids.index].limit;
-    limit = limit == 0 ? rows : std::min(limit, rows);
-  }
+  for (auto [argument, rows] : facts.limits)
+    if (const model::Buffer &ids = step.buffers[argument]; ids.space == model::Space::input)
+      limitInput(ids.index, rows);
   for (auto [index, value] : llvm::enumerate(op.getInputs())) {
     auto from = value.getDefiningOp<plan::StateOp>();
     if (!from)
@@ -417,7 +418,11 @@ FailureOr<model::Plan> Assembler::run() {
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
             .Case([&](plan::InputOp input) {
               inputs[input.getName()] = uint32_t(result.inputs.size());
-              return tensor(input, input.getName(), input.getType(), result.inputs);
+              if (failed(tensor(input, input.getName(), input.getType(), result.inputs)))
+                return failure();
+              if (auto limit = input->getAttrOfType<IntegerAttr>("otf.limit"))
+                limitInput(result.inputs.size() - 1, limit.getInt());
+              return success();
             })
             .Case([&](plan::OutputOp output) {
               outputs[output.getName()] = uint32_t(result.outputs.size());

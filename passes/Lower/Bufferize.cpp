@@ -113,8 +113,10 @@ LogicalResult Bufferizer::run() {
     auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "otf.name");
     if (!name)
       return function.emitError() << "argument #" << argument.getArgNumber() << " has no otf.name";
-    buffers[argument] =
-        plan::InputOp::create(builder, argument.getLoc(), buffer(argument.getType()), name);
+    auto input = plan::InputOp::create(builder, argument.getLoc(), buffer(argument.getType()), name);
+    if (auto limit = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "otf.limit"))
+      input->setAttr("otf.limit", limit);
+    buffers[argument] = input;
   }
   if (failed(outputs(builder)))
     return failure();

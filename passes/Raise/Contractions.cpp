@@ -70,35 +70,72 @@ Known contraction(Raiser &raiser, onnx::NodeOp node, int64_t elementType, ArrayR
   });
 }
 
+/// Sizes of a product; nothing, and an error, where the operands do not fit.
+std::optional<SmallVector<Size>> productSizes(Raiser &raiser, onnx::NodeOp node, const Known &left, const Known &right) {
+  Size depth = left.sizes.back(), other = right.sizes[right.rank() - 2];
+  std::optional<SmallVector<Size>> sizes = raiser.broadcast(ArrayRef<Size>(left.sizes).drop_back(2),
+                                                            ArrayRef<Size>(right.sizes).drop_back(2));
+  if (depth != other)
+    (void)raiser.fail(node, "cannot contract " + depth.str() + " with " + other.str());
+  else if (!sizes)
+    (void)raiser.fail(node, "leading dimensions do not broadcast");
+  if (depth != other || !sizes)
+    return std::nullopt;
+  sizes->push_back(left.sizes[left.rank() - 2]);
+  sizes->push_back(right.sizes.back());
+  return sizes;
+}
+
+/// The product of two values of at least two dimensions, by loops.
+Known product(Raiser &raiser, onnx::NodeOp node, Known &left, Known &right, ArrayRef<Size> sizes) {
+  return contraction(raiser, node, left.elementType, sizes, left.sizes.back(),
+                     [&](OpBuilder &b, ValueRange indices, Value k) {
+                       SmallVector<Value> l(indices), r(indices);
+                       l.back() = k;
+                       r[r.size() - 2] = k;
+                       return std::pair(raiser.element(b, left, l), raiser.element(b, right, r));
+                     });
+}
+
+/// A vector is a row on the left and a column on the right, and the product does not have that dimension.
+LogicalResult raiseVectorProduct(Raiser &raiser, onnx::NodeOp node) {
+  Known left = raiser.input(node, 0), right = raiser.input(node, 1);
+  if (left.rank() == 0 || right.rank() == 0)
+    return raiser.fail(node, "an operand is a scalar, which MatMul does not take (use Mul)");
+  bool row = left.rank() == 1, column = right.rank() == 1;
+  if (row)
+    left = raiser.reshaped(left, {Size(1), left.sizes[0]});
+  if (column)
+    right = raiser.reshaped(right, {right.sizes[0], Size(1)});
+  std::optional<SmallVector<Size>> sizes = productSizes(raiser, node, left, right);
+  if (!sizes)
+    return failure();
+  Known whole = raiser.isMatrix(right) && isa<Float32Type>(raiser.internalType(left.elementType))
+                    ? linear(raiser, node, left, right, /*transposed=*/true)
+                    : product(raiser, node, left, right, *sizes);
+  if (column)
+    sizes->pop_back();
+  if (row)
+    sizes->erase(sizes->end() - (column ? 1 : 2));
+  raiser.set(node, raiser.reshaped(whole, *sizes));
+  return success();
+}
+
 LogicalResult raiseMatMul(Raiser &raiser, onnx::NodeOp node) {
   Known &left = raiser.input(node, 0), &right = raiser.input(node, 1);
   if (left.rank() < 2 || right.rank() < 2)
-    return raiser.fail(node, "operands of rank 1 are not supported (add a dimension before and drop it after)");
+    return raiseVectorProduct(raiser, node);
+  std::optional<SmallVector<Size>> sizes = productSizes(raiser, node, left, right);
+  if (!sizes)
+    return failure();
   auto [weight, transposed] = constantMatrix(raiser, node.getInputs()[1]);
-  size_t rank = left.rank();
-  Size depth = left.sizes.back();
-  if (depth != right.sizes[right.rank() - 2])
-    return raiser.fail(node, "cannot contract " + depth.str() + " with " + right.sizes[right.rank() - 2].str());
   if (weight && isa<Float32Type>(raiser.internalType(left.elementType))) {
     raiser.set(node, linear(raiser, node, left, *weight, transposed));
     return success();
   }
   if (recognizeAttention(raiser, node))
     return success();
-  std::optional<SmallVector<Size>> batch = raiser.broadcast(ArrayRef<Size>(left.sizes).drop_back(2),
-                                                            ArrayRef<Size>(right.sizes).drop_back(2));
-  if (!batch)
-    return raiser.fail(node, "leading dimensions do not broadcast");
-  SmallVector<Size> sizes = *batch;
-  sizes.push_back(left.sizes[rank - 2]);
-  sizes.push_back(right.sizes.back());
-  raiser.set(node, contraction(raiser, node, left.elementType, sizes, depth,
-                               [&](OpBuilder &b, ValueRange indices, Value k) {
-                                 SmallVector<Value> l(indices), r(indices);
-                                 l.back() = k;
-                                 r[r.size() - 2] = k;
-                                 return std::pair(raiser.element(b, left, l), raiser.element(b, right, r));
-                               }));
+  raiser.set(node, product(raiser, node, left, right, *sizes));
   return success();
 }
 

@@ -333,6 +333,7 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
     raiser.set(node, std::move(result));
     return success();
   }
+  raiser.limitIndices(node.getInputs()[1], data.sizes[axis]);
   if (axis == 0 && raiser.isMatrix(data) && !ids.integers) {
     Value table = raiser.matrix(data, /*transposed=*/false);
     result.tensor = EmbeddingOp::create(raiser.builder, node.getLoc(),

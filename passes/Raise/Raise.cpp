@@ -37,10 +37,12 @@ struct RaisePass : PassWrapper<RaisePass, OperationPass<ModuleOp>> {
       return signalPassFailure();
     removeUnused(module);
     // A cache that something else than attention reads.
-    module.walk([&](ReadOp read) {
+    WalkResult walk = module.walk([&](ReadOp read) {
       read.emitError() << "reads a key or value cache outside attention (this form of attention is not recognised)";
-      signalPassFailure();
+      return WalkResult::interrupt();
     });
+    if (walk.wasInterrupted())
+      signalPassFailure();
   }
 
   /// Removes what recognised patterns left behind. Users stand after what they use, so one walk backwards suffices.

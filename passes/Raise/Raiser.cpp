@@ -38,11 +38,15 @@ LogicalResult Raiser::checkOperators() {
     int64_t version = 0;
   };
   std::map<std::string, Missing> missing;
+  std::map<StringRef, int64_t> newer; // domains of which the model uses a version that is not known
   source_.walk([&](onnx::NodeOp node) {
     Registry::Entry *entry = registry.find(node);
     int64_t version = node.getVersion();
     int64_t newest = node.getDomain().empty() ? kNewestOperatorSet : 1; // com.microsoft has one version
-    if (entry && version >= entry->since && version <= newest)
+    bool known = entry && (version >= entry->since || entry->since <= kOldestOperatorSet);
+    if (known && version > newest)
+      newer[node.getDomain()] = version;
+    if (known)
       return;
     Missing &m = missing[(node.getDomain() + "::" + node.getOpType()).str()];
     m.domain = node.getDomain().empty() ? "ai.onnx" : node.getDomain().str();
@@ -52,6 +56,10 @@ LogicalResult Raiser::checkOperators() {
     if (m.count++ < 3)
       m.nodes += (m.nodes.empty() ? "'" : ", '") + (name ? name.getName().str() : node.getNodeName().str()) + "'";
   });
+  for (auto [domain, version] : newer)
+    module.emitWarning() << "operator set " << version << " of " << (domain.empty() ? "ai.onnx" : domain)
+                         << " is newer than this compiler (its operators are taken for those of version "
+                         << (domain.empty() ? kNewestOperatorSet : 1) << ")";
   if (missing.empty())
     return success();
   std::string list;
@@ -170,6 +178,8 @@ LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
   for (Value operand : node.getInputs())
     if (!operand.getDefiningOp<onnx::NoneOp>() && known(operand).elementType == 0)
       return fail(node, "an input of it has no known type");
+  if (node.getDomain().empty() && int64_t(node.getVersion()) < kOldestOperatorSet && failed(checkOlder(*this, node)))
+    return failure();
   if (failed(entry.raise(*this, node)))
     return failure();
   for (Value output : node.getOutputs())

@@ -75,6 +75,8 @@ inline constexpr unsigned kAnyNumber = ~0u;
 
 /// The newest operator set of the default domain whose changes were read for the operators here.
 inline constexpr int64_t kNewestOperatorSet = 28;
+/// Older ones are checked apart.
+inline constexpr int64_t kOldestOperatorSet = 7;
 
 void registerElementwise(Registry &);
 void registerShapes(Registry &);
@@ -82,6 +84,9 @@ void registerMovement(Registry &);
 void registerReductions(Registry &);
 void registerContractions(Registry &);
 void registerNorms(Registry &);
+
+/// Refuses a node of operator set 1 to 6 whose operator meant something else then.
+mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
 
 // Patterns, tried by the function of their last node before its plain meaning. Each sets the node's
 // output and returns true, or returns false and has changed nothing that is used.
@@ -162,6 +167,10 @@ public:
 
   /// Is this the Concat that adds a step's positions to a cache?
   bool appendsToCache(onnx::NodeOp concat);
+
+  /// Elements of `value` must be in [-extent, extent). Where the value is an input of the model the plan says so, and
+  /// the runtime refuses others before any kernel runs.
+  void limitIndices(mlir::Value value, const Size &extent);
 
   mlir::LogicalResult fail(onnx::NodeOp node, const llvm::Twine &what);
 

@@ -396,3 +396,25 @@ std::optional<SmallVector<int64_t>> Raiser::constants(Value value) {
   }
   return result;
 }
+
+void Raiser::limitIndices(Value value, const Size &extent) {
+  std::optional<int64_t> rows = extent.constant();
+  while (auto producer = value.getDefiningOp<onnx::NodeOp>()) {
+    bool moves = producer.is("Reshape") || producer.is("Unsqueeze") || producer.is("Squeeze") || producer.is("Flatten") ||
+                 producer.is("Identity") || (producer.is("Cast") && internalType(producer.intOr("to", 0)) &&
+                                             isa<IntegerType>(internalType(producer.intOr("to", 0))));
+    if (!moves)
+      return;
+    value = producer.getInputs()[0];
+  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!rows || *rows == 0 || !argument || argument.getOwner() != &source_.getBody().front())
+    return;
+  auto parameter = dyn_cast_or_null<BlockArgument>(known(value).tensor);
+  int64_t type = known(value).elementType;
+  if (!parameter || (type != Element::Int32 && type != Element::Int64))
+    return;
+  auto before = target.getArgAttrOfType<IntegerAttr>(parameter.getArgNumber(), "otf.limit");
+  target.setArgAttr(parameter.getArgNumber(), "otf.limit",
+                    builder.getI64IntegerAttr(before ? std::min(before.getInt(), *rows) : *rows));
+}

@@ -112,6 +112,25 @@ class Models(Bad):
         nodes = [helper.make_node("Identity", ["s"], ["y"], name="copy")]
         self.refuse_model(self.write(model(nodes, [strings])), "string")
 
+    def test_what_is_wrong_with_several_tensors_is_one_sentence(self):
+        nodes = [helper.make_node("StringConcat", ["x", "t"], ["y"]), helper.make_node("Identity", ["q"], ["z"])]
+        graph = helper.make_graph(nodes, "bad", [value("x", TensorProto.STRING), value("t", TensorProto.STRING), value("q", 9999)],
+                                  [value("y", TensorProto.STRING), value("z", TensorProto.FLOAT)])
+        path = self.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8))
+        self.refuse_model(path, "input 'x', input 't', output 'y': element type 8 (string)", "; input 'q': element type 9999")
+
+    def test_gathered_index_out_of_bounds(self):
+        graph = helper.make_graph([helper.make_node("Gather", ["t", "i"], ["y"])], "gather", [value("t", shape=(5,)),
+                                  value("i", TensorProto.INT64, (1,))], [value("y", shape=None)])
+        path = self.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8))
+        plan = self.folder / "m.plan"
+        otf.succeed(otf.tool("otf-compile"), path, "-o", plan)
+        np.save(self.folder / "t.npy", np.zeros(5, np.float32))
+        for index in (5, -6):
+            np.save(self.folder / "i.npy", np.array([index]))
+            self.refuse([otf.tool("otf-exec"), "run", plan, "--input", f"t={self.folder / 't.npy'}", "--input",
+                         f"i={self.folder / 'i.npy'}"], "input 'i'", str(index), "-5 to 4")
+
     def test_weight_is_not_a_number(self):
         for change in (np.nan, np.inf):
             with self.subTest(change=change):

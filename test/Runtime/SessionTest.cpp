@@ -147,8 +147,8 @@ TEST(Session, ALimitedInputIsCheckedAgainstItsTable) {
                                                isWide ? (const void *)wide : narrow});
     };
     EXPECT_TRUE(set(0).ok());
-    EXPECT_EQ(set(16).message(), "input 'input_ids': the value 16 at position 2 names no row of its "
-                                 "table (expected -16 to 15)");
+    EXPECT_EQ(set(16).message(), "input 'input_ids': the index 16 at position 2 is out of bounds "
+                                 "(expected -16 to 15)");
     EXPECT_FALSE(set(-17).ok());
   }
   model::Plan floats = plan();
