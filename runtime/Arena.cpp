@@ -19,6 +19,8 @@ Status Arena::reserve(std::span<const int64_t> bytes, bool &moved) {
     return {};
 
   moved = true;
+  const std::vector<uint64_t> oldRooms = keep ? rooms : std::vector<uint64_t>();
+  const std::vector<void *> oldPointers = keep ? pointers : std::vector<void *>();
   rooms.resize(bytes.size());
   pointers.resize(bytes.size());
   uint64_t sum = 0;
@@ -35,11 +37,15 @@ Status Arena::reserve(std::span<const int64_t> bytes, bool &moved) {
                          " TiB (give shorter inputs)");
     }
   }
-  queue.release(base);
+  void *old = base;
   base = nullptr;
+  if (!keep)
+    queue.release(old);
   Result<void *> memory = queue.allocate(std::max(sum, kBlockAlignment));
   if (!memory.ok()) {
     rooms.clear();
+    if (keep)
+      queue.release(old);
     return memory.status();
   }
   base = memory.value();
@@ -49,6 +55,15 @@ Status Arena::reserve(std::span<const int64_t> bytes, bool &moved) {
     pointers[i] = at;
     at += rooms[i];
   }
+  // Rare, so contents may go by way of the host.
+  std::vector<std::byte> contents;
+  for (size_t i = 0; old && i < oldRooms.size(); ++i) {
+    contents.resize(oldRooms[i]);
+    OTF_TRY(queue.copyOut(contents.data(), oldRooms[i], oldPointers[i], oldRooms[i], oldRooms[i], 1));
+    OTF_TRY(queue.copyIn(pointers[i], oldRooms[i], contents.data(), oldRooms[i], oldRooms[i], 1));
+  }
+  if (keep)
+    queue.release(old);
   return {};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Blocks of device memory that a session reuses for every step: one allocation, laid out again
-// only when a block outgrows the room it has. Contents do not survive that.
+// only when a block outgrows the room it has. Contents survive that only where they are kept.
 #ifndef OTF_RUNTIME_ARENA_H
 #define OTF_RUNTIME_ARENA_H
 
@@ -13,7 +13,8 @@ class Arena {
 public:
   /// With `slack` a block that grows again gets a quarter more than it asks for: scratch that
   /// follows the length of the cache moves a logarithmic number of times, not at every token.
-  Arena(Queue &queue, bool slack) : queue(queue), slack(slack) {}
+  /// With `keep` blocks that move take their contents along.
+  Arena(Queue &queue, bool slack, bool keep = false) : queue(queue), slack(slack), keep(keep) {}
   ~Arena() { queue.release(base); }
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
@@ -27,7 +28,7 @@ public:
 
 private:
   Queue &queue;
-  const bool slack;
+  const bool slack, keep;
   void *base = nullptr;
   uint64_t total = 0;
   std::vector<uint64_t> rooms;

@@ -25,6 +25,8 @@ namespace otf::runtime {
 /// One execution of a program: its sizes as numbers, its buffers as pointers of the device. All
 /// arrays belong to the session and are valid during the call.
 struct Launch {
+  /// The steps [first, last), all of them launches.
+  size_t first, last;
   /// Dims of all steps, one after another; step s has [firstDim, firstDim + dimCount). The layout
   /// is the same in every launch, so a device keeps one table and overwrites it.
   std::span<const int64_t> dims;
@@ -58,7 +60,7 @@ public:
   virtual Status copyOut(void *to, uint64_t toPitch, const void *from, uint64_t fromPitch,
                          uint64_t width, uint64_t rows) = 0;
 
-  /// Runs every step in order. May return before the work is done.
+  /// Runs the launch's steps in order. May return before the work is done.
   virtual Status run(const Launch &launch) = 0;
   /// Waits, and reports what went wrong since the last call.
   virtual Status synchronize() = 0;

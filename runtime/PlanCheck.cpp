@@ -151,16 +151,41 @@ struct MetadataReader {
     return {};
   }
 
+  /// What a step that is no launch says.
+  Status control(const plan::Step &from, ProgramInfo &program, StepInfo &info) {
+    const size_t number = program.steps.size() - 1;
+    info.target = from.target();
+    info.firstSymbol = uint32_t(program.symbols.size());
+    info.symbolCount = uint32_t(count(from.symbols()));
+    for (size_t i = 0; i < info.symbolCount; ++i) {
+      uint32_t symbol = from.symbols()->Get(fb::uoffset_t(i));
+      if (symbol >= plan.symbols.size())
+        return bad("step ", number, " binds symbol ", symbol, " of ", plan.symbols.size());
+      program.symbols.push_back(symbol);
+      plan.late[symbol] = 1;
+    }
+    bool reads = info.kind == StepKind::bind || info.kind == StepKind::branch;
+    if (info.kind != StepKind::launch && info.bufferCount != reads)
+      return bad("step ", number, " has ", info.bufferCount, " buffers, expected ", int(reads));
+    if ((info.kind == StepKind::bind) != (info.symbolCount != 0))
+      return bad("step ", number, " has ", info.symbolCount, " symbols");
+    return {};
+  }
+
   Status step(const plan::Step &from, ProgramInfo &program) {
     StepInfo &info = program.steps.emplace_back();
     info.kernel = from.kernel()->c_str();
     info.label = view(from.label());
-    if (!*info.kernel)
+    if (unsigned(from.kind()) > unsigned(StepKind::jump))
+      return bad("step ", program.steps.size() - 1, " is of unknown kind ", unsigned(from.kind()));
+    info.kind = StepKind(from.kind());
+    if (info.kind == StepKind::launch && !*info.kernel)
       return bad("step ", program.steps.size() - 1, " names no kernel");
     info.firstBuffer = uint32_t(program.buffers.size());
     info.bufferCount = uint32_t(count(from.buffers()));
     for (const plan::Buffer *b : *from.buffers())
       OTF_TRY(buffer(*b, program, info.kernel, program.buffers.emplace_back()));
+    OTF_TRY(control(from, program, info));
     info.firstDim = uint32_t(program.dims.size());
     info.dimCount = uint32_t(count(from.dims()));
     OTF_TRY(sizes(from.dims(), info.kernel, program.dims));
@@ -171,7 +196,8 @@ struct MetadataReader {
     if (info.grain == 0)
       return bad("step '", info.kernel, "' has grain 0");
     size_t axes = count(from.grid());
-    if (axes > 3 || info.block > 1024 || (program.target == "cuda" && axes == 0))
+    bool needsGrid = program.target == "cuda" && info.kind == StepKind::launch;
+    if (axes > 3 || info.block > 1024 || (needsGrid && axes == 0))
       return bad("step '", info.kernel, "' has a grid of ", axes, " axes and blocks of ",
                  info.block);
     for (SizeId &id : info.grid)
@@ -191,6 +217,9 @@ struct MetadataReader {
                     info.slots.emplace_back()));
     for (size_t i = 0; i < count(from.steps()); ++i)
       OTF_TRY(step(*from.steps()->Get(fb::uoffset_t(i)), info));
+    for (const StepInfo &step : info.steps)
+      if (step.target > info.steps.size())
+        return bad("a step goes on at step ", step.target, " of ", info.steps.size());
     return {};
   }
 
@@ -200,6 +229,7 @@ struct MetadataReader {
     plan.generation = view(from.generation());
     for (const fb::String *s : *from.symbols())
       plan.symbols.push_back(view(s));
+    plan.late.assign(plan.symbols.size(), 0);
     plan.past = from.past();
     plan.capacity = from.capacity();
     if (count(from.states()) && (plan.past >= plan.symbols.size() || plan.past == plan.capacity ||

@@ -57,7 +57,12 @@ struct BufferInfo {
   uint64_t offset; // of a weight, in the weight section
 };
 
+enum class StepKind : uint8_t { launch, bind, branch, jump };
+
 struct StepInfo {
+  StepKind kind;
+  uint32_t target;                         // of a branch or jump
+  uint32_t firstSymbol = 0, symbolCount = 0; // of a bind, in ProgramInfo::symbols
   const char *kernel; // zero-terminated
   std::string_view label;
   uint32_t firstBuffer, bufferCount; // in ProgramInfo::buffers
@@ -74,6 +79,7 @@ struct ProgramInfo {
   std::vector<StepInfo> steps;
   std::vector<BufferInfo> buffers;
   std::vector<SizeId> dims;
+  std::vector<uint32_t> symbols;
 };
 
 struct WeightInfo {
@@ -106,6 +112,7 @@ public:
 
   std::string_view producer, model, generation;
   std::vector<std::string_view> symbols;
+  std::vector<uint8_t> late; // one a symbol: whether a step binds it
   uint32_t past = 0, capacity = 0; // meaningful when there are states
   SizeTable sizes;
   std::vector<TensorInfo> inputs, outputs;

@@ -2,8 +2,6 @@
 #include "runtime/Session.h"
 
 #include <nlohmann/json.hpp>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,8 +11,6 @@ namespace otf::runtime {
 // Room for a cache when the model does not say how long its context is, and at most without being
 // asked: the caches of models with a context of 128 Ki would not fit on many machines.
 static constexpr int64_t kDefaultCapacity = 4096;
-// Bounds what a device multiplies: items by grain, blocks by threads.
-static constexpr int64_t kMostItems = int64_t(1) << 48;
 static constexpr size_t kAlignment = 64;
 
 std::optional<int64_t> byteCount(ElementType type, std::span<const int64_t> shape) {
@@ -33,9 +29,15 @@ std::byte *Session::Input::data() {
   return bytes.data() + (kAlignment - at % kAlignment) % kAlignment;
 }
 
+/// Whether steps are done out of order, or sizes found on the way: memory may then grow while it is in use.
+static bool hasControl(const ProgramInfo &program) {
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [](const StepInfo &step) { return step.kind != StepKind::launch; });
+}
+
 Session::Session(const PlanFile &plan, const Device &device, std::unique_ptr<Queue> q)
     : plan(plan), device(device), program(device.program()), queue(std::move(q)),
-      blocks(*queue, true), stateBlocks(*queue, false), binding(plan.symbols),
+      blocks(*queue, true, hasControl(program)), stateBlocks(*queue, false), binding(plan.symbols),
       inputs(plan.inputs.size() + plan.states.size()), outputShapes(plan.outputs.size()),
       outputBytes(plan.outputs.size()) {}
 
@@ -47,6 +49,7 @@ Result<std::unique_ptr<Session>> Session::create(const PlanFile &plan, const Dev
   if (options.capacity < 0 || options.capacity > kMostItems)
     return usageError("capacity: ", options.capacity, " is not a number of positions");
   std::unique_ptr<Session> session(new Session(plan, device, std::move(queue.value())));
+  session->iterations = options.iterations;
   session->capacity = options.capacity;
   if (session->capacity == 0) {
     session->capacity = kDefaultCapacity;
@@ -157,7 +160,7 @@ Status Session::bindSizes() {
   }
   OTF_TRY(binding.solve());
   if (plan.states.empty())
-    return plan.sizes.evaluate(binding, values);
+    return plan.sizes.evaluate(binding, plan.late, values);
 
   // A given state of batch 0 has no bytes whatever length it claims.
   const int64_t past = binding.value(plan.past);
@@ -183,7 +186,7 @@ Status Session::bindSizes() {
   if (needed > capacity)
     return badInput("context: ", past, " positions and ", *appended, " more do not fit in ",
                     capacity, " (ask for a larger context, or start anew)");
-  return plan.sizes.evaluate(binding, values);
+  return plan.sizes.evaluate(binding, plan.late, values);
 }
 
 Status Session::stateLayout(size_t s, int64_t &bytes, int64_t &rows, int64_t &inner) const {
@@ -224,104 +227,6 @@ Status Session::prepareStates() {
                           inputs[plan.inputs.size() + s].data(), uint64_t(past * inner),
                           uint64_t(past * inner), uint64_t(rows)));
   }
-  return {};
-}
-
-Status Session::prepareBlocks() {
-  blockBytes.clear();
-  for (const std::vector<SizeId> &slot : program.slots) {
-    int64_t bytes = 0;
-    for (SizeId id : slot)
-      bytes = std::max(bytes, values[id]);
-    blockBytes.push_back(bytes);
-  }
-  for (size_t i = 0; i < plan.outputs.size(); ++i) {
-    outputShapes[i].clear();
-    for (SizeId id : plan.outputs[i].shape)
-      outputShapes[i].push_back(values[id]);
-    std::optional<int64_t> bytes = byteCount(plan.outputs[i].type, outputShapes[i]);
-    if (!bytes)
-      return badInput("output '", plan.outputs[i].name, "': its size is negative or too large");
-    outputBytes[i] = *bytes;
-    blockBytes.push_back(*bytes);
-  }
-  if (!device.hostVisible())
-    for (size_t i = 0; i < plan.inputs.size(); ++i)
-      blockBytes.push_back(inputs[i].size);
-  bool moved;
-  return blocks.reserve(blockBytes, moved);
-}
-
-Status Session::fillLaunch(Launch &launch) {
-  std::span<void *const> pointers = blocks.blocks();
-  launch.slots = pointers.first(program.slots.size());
-  launch.outputs = pointers.subspan(program.slots.size(), plan.outputs.size());
-  launch.states = stateBlocks.blocks();
-  inputPointers.resize(plan.inputs.size());
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    inputPointers[i] = inputs[i].data();
-    if (device.hostVisible())
-      continue;
-    inputPointers[i] = pointers[program.slots.size() + plan.outputs.size() + i];
-    OTF_TRY(queue->copyIn(inputPointers[i], uint64_t(inputs[i].size), inputs[i].data(),
-                          uint64_t(inputs[i].size), uint64_t(inputs[i].size), 1));
-  }
-  launch.inputs = inputPointers;
-
-  dims.resize(program.dims.size());
-  for (size_t i = 0; i < dims.size(); ++i)
-    dims[i] = values[program.dims[i]];
-  extents.resize(program.steps.size());
-  grids.resize(3 * program.steps.size());
-  for (size_t s = 0; s < program.steps.size(); ++s) {
-    const StepInfo &step = program.steps[s];
-    extents[s] = values[step.extent];
-    if (extents[s] < 0 || extents[s] > kMostItems)
-      return badInput("step '", step.kernel, "': ", extents[s], " work items are not possible");
-    for (int axis = 0; axis < 3; ++axis) {
-      int64_t blocksOnAxis = std::max<int64_t>(values[step.grid[axis]], 1);
-      if (blocksOnAxis > INT32_MAX)
-        return badInput("step '", step.kernel, "': a grid of ", blocksOnAxis,
-                        " blocks is not possible");
-      grids[3 * s + size_t(axis)] = uint32_t(blocksOnAxis);
-    }
-  }
-  launch.dims = dims;
-  launch.extents = extents;
-  launch.grids = grids;
-
-  // Equal content is equal shape, so an address that comes back finds its graph again.
-  XXH3_state_t hash;
-  XXH3_64bits_reset(&hash);
-  for (std::span<void *const> list : {launch.inputs, launch.outputs, launch.slots, launch.states})
-    XXH3_64bits_update(&hash, list.data(), list.size_bytes());
-  XXH3_64bits_update(&hash, grids.data(), grids.size() * sizeof(uint32_t));
-  for (size_t s = 0; s < extents.size(); ++s)
-    if (extents[s] == 0)
-      XXH3_64bits_update(&hash, &s, sizeof s);
-  launch.shape = XXH3_64bits_digest(&hash);
-  return {};
-}
-
-Status Session::run() {
-  hasRun = false;
-  OTF_TRY(bindSizes());
-  OTF_TRY(prepareBlocks());
-  if (statesGiven)
-    length = 0; // from here on the old contents may be overwritten
-  OTF_TRY(prepareStates());
-  Launch launch;
-  OTF_TRY(fillLaunch(launch));
-  const int64_t before = length;
-  length = 0; // what a device that fails leaves behind cannot be relied on
-  OTF_TRY(queue->run(launch));
-  OTF_TRY(queue->synchronize());
-  hasRun = true;
-  length = before;
-  if (!plan.states.empty())
-    length = binding.value(plan.past) + values[plan.states[0].appended];
-  for (size_t s = 0; s < plan.states.size(); ++s)
-    inputs[plan.inputs.size() + s].given = false;
   return {};
 }
 

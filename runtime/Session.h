@@ -31,9 +31,13 @@ struct TensorView {
 /// Elements times element size, or nothing when a dimension is negative or the product wraps.
 std::optional<int64_t> byteCount(ElementType type, std::span<const int64_t> shape);
 
+// Bounds what a device multiplies: items by grain, blocks by threads.
+inline constexpr int64_t kMostItems = int64_t(1) << 48;
+
 struct SessionOptions {
   unsigned threads = 0;  // 0: one for each available core
   int64_t capacity = 0;  // positions a state has room for; 0: the model's context, at most 4096
+  int64_t iterations = int64_t(1) << 20; // that all loops of a run may do together
 };
 
 class Session {
@@ -84,8 +88,14 @@ private:
   Session(const PlanFile &plan, const Device &device, std::unique_ptr<Queue> queue);
   Status bindSizes();
   Status prepareStates();
+
+  // Execution.cpp
+  Status execute();
   Status prepareBlocks();
-  Status fillLaunch(Launch &launch);
+  Status copyInputs();
+  Status launchSteps(size_t first, size_t last);
+  Status bindSymbols(const StepInfo &step);
+  Status readControl(const StepInfo &step, uint64_t bytes, void *to);
   /// Bytes of state `s` in memory, and how it is cut: `rows` runs of `inner` bytes a position.
   Status stateLayout(size_t s, int64_t &bytes, int64_t &rows, int64_t &inner) const;
 
@@ -95,11 +105,11 @@ private:
   Arena blocks, stateBlocks; // of the device; blocks: slots, outputs, and inputs if it needs them
   Binding binding;
   std::vector<Input> inputs; // the plan's, then its states
-  int64_t length = 0, capacity = 0;
+  int64_t length = 0, capacity = 0, iterations = 0;
   bool statesGiven = false, hasRun = false;
 
   // Of the current run; kept to reuse their memory.
-  std::vector<int64_t> values, dims, extents, blockBytes, stateBytes, newStateBytes;
+  std::vector<int64_t> values, found, dims, extents, blockBytes, stateBytes, newStateBytes;
   std::vector<uint32_t> grids;
   std::vector<void *> inputPointers;
   std::vector<std::vector<int64_t>> outputShapes;

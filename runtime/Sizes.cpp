@@ -14,10 +14,14 @@ SizeId SizeTable::intern(Polynomial polynomial) {
   return it->second;
 }
 
-Status SizeTable::evaluate(const Binding &binding, std::vector<int64_t> &values) const {
+Status SizeTable::evaluate(const Binding &binding, std::span<const uint8_t> late,
+                           std::vector<int64_t> &values) const {
   values.resize(polynomials_.size());
   for (size_t i = 0; i < polynomials_.size(); ++i) {
     if (binding.evaluateInto(polynomials_[i], values[i]))
+      continue;
+    values[i] = kUnknown;
+    if (binding.waitsFor(polynomials_[i], late))
       continue;
     Result<int64_t> value = binding.evaluate(polynomials_[i]);
     if (!value.ok())
@@ -48,6 +52,14 @@ bool Binding::evaluateInto(const Polynomial &size, int64_t &value) const {
   }
   value = sum;
   return true;
+}
+
+bool Binding::waitsFor(const Polynomial &size, std::span<const uint8_t> flagged) const {
+  for (const SizeTerm &term : size)
+    for (uint32_t symbol : term.symbols)
+      if (flagged[symbol] && !known_[symbol])
+        return true;
+  return false;
 }
 
 Result<int64_t> Binding::evaluate(const Polynomial &size) const {

@@ -28,6 +28,9 @@ struct SizeTerm {
 };
 using Polynomial = std::vector<SizeTerm>;
 
+/// The value of a size that is not known yet.
+inline constexpr int64_t kUnknown = INT64_MIN;
+
 class SizeTable {
 public:
   /// The caller has checked that every symbol index is below the number of symbols.
@@ -35,9 +38,11 @@ public:
   size_t count() const { return polynomials_.size(); }
   const Polynomial &operator[](SizeId id) const { return polynomials_[id]; }
 
-  /// Values of all sizes; fails on overflow of int64 or a symbol without a value. `values` is
-  /// resized once and then reused.
-  Status evaluate(const class Binding &binding, std::vector<int64_t> &values) const;
+  /// Values of all sizes; fails on overflow of int64 or a symbol without a value. A size of a late symbol
+  /// (one that the run has yet to find, a flag for each symbol) is kUnknown until then. `values` is resized once and
+  /// then reused.
+  Status evaluate(const class Binding &binding, std::span<const uint8_t> late,
+                  std::vector<int64_t> &values) const;
 
 private:
   std::vector<Polynomial> polynomials_;
@@ -65,6 +70,8 @@ public:
   Status solve();
 
   Result<int64_t> evaluate(const Polynomial &size) const;
+  /// Whether `size` has a symbol without a value among the flagged.
+  bool waitsFor(const Polynomial &size, std::span<const uint8_t> flagged) const;
   /// As people write it: "past + 2*length".
   std::string text(const Polynomial &size) const;
   std::string_view name(uint32_t symbol) const { return names_[symbol]; }

@@ -4,6 +4,7 @@
 
 #include "dialects/OTF/OTF.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -109,13 +110,29 @@ LogicalResult SizeOp::verify() {
   return success();
 }
 
+LogicalResult BindOp::verify() {
+  auto type = cast<RankedTensorType>(getValues().getType());
+  int64_t count = getSymbols().size();
+  if (count == 0 || type.getShape() != ArrayRef<int64_t>(count)) // rule 1
+    return emitOpError() << "must have a value for each of " << count << " symbols, got " << type;
+  llvm::StringSet<> seen;
+  for (auto symbol : getSymbols().getAsRange<StringAttr>()) {
+    StringRef name = symbol.getValue();
+    if (std::optional<otf::Size> size = otf::Size::parse(name); !size || *size != otf::Size::symbol(name))
+      return emitOpError() << "\"" << name << "\" is not the name of a symbol";
+    if (name == "past" || name == "capacity" || !seen.insert(name).second) // rule 2
+      return emitOpError() << "cannot bind \"" << name << "\"" << (seen.contains(name) ? " twice" : "");
+  }
+  return success();
+}
+
 LogicalResult ReshapeOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
   if (source.getElementType() != result.getElementType())
     return emitOpError() << "must keep the element type, got " << source << " to " << result;
   otf::Size before = elementCount(sizesOf(source)), after = elementCount(sizesOf(result));
-  if (before != after) // rule 1
+  if (before != after && !getChecked()) // rule 1
     return emitOpError() << "must keep the number of elements, got " << before.str() << " and "
                          << after.str();
   return success();
@@ -126,6 +143,7 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
     return getSource();
   if (auto inner = getSource().getDefiningOp<ReshapeOp>()) {
     getSourceMutable().assign(inner.getSource());
+    setChecked(getChecked() || inner.getChecked());
     return getResult();
   }
   return {};

@@ -108,16 +108,39 @@ def OTF_SizeOp : OTF_Op<"size", [Pure]> {
   let builders = [OpBuilder<(ins "const ::otf::Size &":$size)>];
 }
 
+def OTF_BindOp : OTF_Op<"bind"> {
+  let summary = "makes elements of a tensor the values of symbols, while the plan runs";
+  let description = [{
+    Where sizes depend on data (the shape that an input gives, how many elements are not zero), a program computes them as a
+    tensor, and from here on the symbols in types are these numbers. A run in which one is negative fails there; so the
+    program gives −1 where the data makes no sense.
+
+    1. `values` has rank 1 and one element for each symbol.
+    2. Symbols are different names, and neither "past" nor "capacity".
+    3. No other operation binds them, and they are used after this one only.
+
+    ```mlir
+    otf.bind %shape ["rows", "columns"] : tensor<2xi64>
+    ```
+  }];
+  let arguments = (ins TensorOf<[I64]>:$values, StrArrayAttr:$symbols);
+  let assemblyFormat = "$values $symbols attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+
 def OTF_ReshapeOp : OTF_Op<"reshape", [Pure]> {
   let summary = "the same elements in the same row-major order under another shape";
   let description = [{
-    Never a copy. 1. Both shapes have equally many elements, as polynomials.
+    Never a copy.
+
+    1. Both shapes have equally many elements, as polynomials. Only where `checked` says that the program of an `otf.bind` before it
+       compared them does the verifier not ask.
 
     ```mlir
     %1 = otf.reshape %0 : tensor<?x?x576xf32, #otf.dims<"b", "s">> -> tensor<?x?x9x64xf32, #otf.dims<"b", "s">>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$source);
+  let arguments = (ins AnyRankedTensor:$source, UnitAttr:$checked);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
   let hasVerifier = 1;

@@ -200,7 +200,8 @@ private:
   LogicalResult state(plan::StateOp op);
   LogicalResult alloc(plan::AllocOp op);
   LogicalResult launch(plan::LaunchOp op);
-  LogicalResult buffer(plan::LaunchOp op, Value value, model::Buffer &to);
+  LogicalResult bind(plan::BindOp op);
+  LogicalResult buffer(Operation *op, Value value, model::Buffer &to);
   /// Elements of the input must be in [-rows, rows).
   void limitInput(size_t input, int64_t rows) {
     int64_t &limit = result.inputs[input].limit;
@@ -298,7 +299,7 @@ LogicalResult Assembler::alloc(plan::AllocOp op) {
   return success();
 }
 
-LogicalResult Assembler::buffer(plan::LaunchOp op, Value value, model::Buffer &to) {
+LogicalResult Assembler::buffer(Operation *op, Value value, model::Buffer &to) {
   while (auto view = value.getDefiningOp<plan::ViewOp>())
     value = view.getSource();
   Operation *origin = value.getDefiningOp();
@@ -313,8 +314,19 @@ LogicalResult Assembler::buffer(plan::LaunchOp op, Value value, model::Buffer &t
   else if (auto state = dyn_cast_or_null<plan::StateOp>(origin))
     to = {model::Space::state, states.at(state.getCache()), 0};
   else
-    return op.emitOpError() << "has an operand that is no buffer of the plan: " << value;
+    return op->emitOpError() << "has an operand that is no buffer of the plan: " << value;
   return success();
+}
+
+LogicalResult Assembler::bind(plan::BindOp op) {
+  model::Step &step = program.steps.emplace_back();
+  step.kind = model::StepKind::bind;
+  step.label = labelOf(op.getLoc());
+  for (auto name : op.getSymbols().getAsRange<StringAttr>())
+    step.symbols.push_back(symbol(name.getValue().str()));
+  if (options.cuda)
+    cudaGrids.emplace_back();
+  return buffer(op, op.getValues(), step.buffers.emplace_back());
 }
 
 FailureOr<const KernelFacts *> Assembler::factsOf(plan::LaunchOp op) {
@@ -431,6 +443,7 @@ FailureOr<model::Plan> Assembler::run() {
             .Case([&](plan::StateOp op) { return state(op); })
             .Case([&](plan::AllocOp op) { return alloc(op); })
             .Case([&](plan::LaunchOp op) { return launch(op); })
+            .Case([&](plan::BindOp op) { return bind(op); })
             .Case<plan::WeightOp, plan::ViewOp, func::ReturnOp>(
                 [](Operation *) { return success(); })
             .Default([](Operation *op) {
@@ -451,6 +464,8 @@ FailureOr<model::Plan> Assembler::run() {
   if (options.cuda) {
     program.target = "cuda";
     for (auto [step, grid] : llvm::zip_equal(program.steps, cudaGrids)) {
+      if (step.kind != model::StepKind::launch)
+        continue;
       const LaunchGeometry &geometry = options.geometry.at(step.kernel);
       step.grid = grid;
       step.block = geometry.block;

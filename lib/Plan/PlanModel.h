@@ -61,7 +61,12 @@ struct Buffer {
   uint64_t offset = 0;
 };
 
+enum class StepKind : uint8_t { launch, bind, branch, jump };
+
 struct Step {
+  StepKind kind = StepKind::launch;
+  std::vector<uint32_t> symbols; // of a bind
+  uint32_t target = 0;           // of a branch or jump
   std::string kernel, label;
   std::vector<Buffer> buffers;
   std::vector<Size> dims;

@@ -15,6 +15,8 @@ namespace fb = flatbuffers;
 static_assert(int(ElementType::f32) == int(plan::ElementType::f32) &&
               int(ElementType::boolean) == int(plan::ElementType::boolean) &&
               int(ElementType::boolean) == int(plan::ElementType::MAX));
+static_assert(int(StepKind::jump) == int(plan::StepKind::jump) &&
+              int(StepKind::jump) == int(plan::StepKind::MAX));
 static_assert(int(Space::state) == int(plan::Space::state) &&
               int(Space::state) == int(plan::Space::MAX));
 
@@ -99,7 +101,9 @@ private:
     auto dims = sizeList(s.dims);
     auto extent = size(s.extent);
     auto grid = sizeList(s.grid);
-    return CreateStep(b, kernel, label, buffers, dims, extent, s.grain, grid, s.block, s.shared);
+    auto symbols = s.symbols.empty() ? 0 : b.CreateVector(s.symbols);
+    return CreateStep(b, kernel, label, buffers, dims, extent, s.grain, grid, s.block, s.shared,
+                      plan::StepKind(s.kind), symbols, s.target);
   }
 
   fb::Offset<plan::Program> program(const Program &p) {

@@ -351,6 +351,15 @@ llvm::Error Interpreter::run(Block &block) {
         return error;
       continue;
     }
+    if (auto bind = dyn_cast<BindOp>(op)) {
+      const Tensor *values = tensor(bind.getValues());
+      for (auto [symbol, value] : llvm::zip_equal(bind.getSymbols().getAsRange<StringAttr>(), values->integers())) {
+        if (value < 0)
+          return failure(&op, "gives the size " + symbol.getValue() + " the value " + Twine(value));
+        symbols.set(symbol.getValue().str(), value);
+      }
+      continue;
+    }
     if (op.getNumResults() != 1)
       return failure(&op, "has no meaning for the reference interpreter");
     Value result = op.getResult(0);

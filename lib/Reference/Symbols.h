@@ -15,6 +15,7 @@ class Symbols {
 public:
   explicit Symbols(std::map<std::string, int64_t> values = {}) : values(std::move(values)) {}
 
+  void set(const std::string &name, int64_t value) { values[name] = value; }
   /// Adds the equations of a tensor named `what` (for errors) of this type and shape.
   llvm::Error add(const std::string &what, mlir::RankedTensorType type, const Shape &shape);
   /// Solves what can be solved. Symbols that stay unknown are an error only where they are read.

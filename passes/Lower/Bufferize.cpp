@@ -141,6 +141,11 @@ LogicalResult Bufferizer::run() {
         return op.emitOpError() << "reads a value that has no memory";
       buffers[reshape] = plan::ViewOp::create(builder, op.getLoc(), buffer(reshape.getType()),
                                               buffers[reshape.getSource()]);
+    } else if (auto bind = dyn_cast<BindOp>(op)) {
+      Value memory = buffers.lookup(bind.getValues());
+      if (!memory)
+        return op.emitOpError() << "reads a value that has no memory";
+      plan::BindOp::create(builder, op.getLoc(), memory, bind.getSymbols());
     } else if (auto call = dyn_cast<plan::CallOp>(op)) {
       if (failed(launch(call)))
         return failure();

@@ -285,7 +285,7 @@ LogicalResult Outliner::function(func::FuncOp function) {
       return failure();
   eraseDead();
   for (Operation &op : block)
-    if (!isa<UseOp, StateOp, ReshapeOp, plan::CallOp, func::ReturnOp>(op))
+    if (!isa<UseOp, StateOp, ReshapeOp, BindOp, plan::CallOp, func::ReturnOp>(op))
       return op.emitOpError() << "has no kernel"
                               << (isa<GatedActivationOp>(op) ? "; run otf-fuse-elementwise first"
                                                              : "");

@@ -44,12 +44,12 @@ bool covers(const otf::Size &a, const otf::Size &b) {
 struct Life {
   plan::AllocOp alloc;
   otf::Size bytes;
-  int64_t first, last; // launches
+  int64_t first, last; // steps
 };
 
 struct Slot {
   otf::Size bytes; // of its largest buffer, where the order is known; of the first otherwise
-  int64_t last;    // launch until which it is taken
+  int64_t last;    // step until which it is taken
 };
 
 plan::AllocOp allocOf(Value buffer) {
@@ -58,12 +58,14 @@ plan::AllocOp allocOf(Value buffer) {
   return buffer.getDefiningOp<plan::AllocOp>();
 }
 
-/// The lives of all buffers, by first launch.
+/// The lives of all buffers, by first step.
 SmallVector<Life> livesIn(func::FuncOp function) {
   llvm::MapVector<Operation *, std::pair<int64_t, int64_t>> spans;
   int64_t number = 0;
-  function.walk([&](plan::LaunchOp launch) {
-    for (Value buffer : launch->getOperands())
+  function.walk([&](Operation *step) {
+    if (!isa<plan::LaunchOp, plan::BindOp>(step))
+      return;
+    for (Value buffer : step->getOperands())
       if (plan::AllocOp alloc = allocOf(buffer)) {
         auto [it, isNew] = spans.try_emplace(alloc, number, number);
         it->second.second = number;

@@ -136,6 +136,11 @@ public:
   mlir::Value generate(mlir::Type elementType, llvm::ArrayRef<Size> sizes, Body body);
   /// A generate as a Known of ONNX type `elementType`.
   Known generated(int64_t elementType, llvm::ArrayRef<Size> sizes, Body body);
+  /// Symbols whose values are, when the plan runs, the elements of `values`, a tensor of rank 1 and i64. A negative
+  /// one ends the run, so `values` has −1 where the data makes no sense.
+  llvm::SmallVector<Size> bind(mlir::Value values, llvm::StringRef name = "size");
+  /// The same under sizes that a bind's program has compared.
+  Known reshapedChecked(Known &what, llvm::ArrayRef<Size> sizes);
   /// The same elements under another shape.
   Known reshaped(Known &what, llvm::ArrayRef<Size> sizes);
 

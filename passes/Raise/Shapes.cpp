@@ -14,6 +14,14 @@ namespace Element = otf::onnx::ElementType;
 
 namespace {
 
+Value integerConstant(OpBuilder &b, Location l, int64_t value) {
+  return arith::ConstantOp::create(b, l, b.getI64IntegerAttr(value));
+}
+
+Value sizeAsInteger(OpBuilder &b, Location l, const Size &size) {
+  return arith::IndexCastOp::create(b, l, b.getI64Type(), SizeOp::create(b, l, size));
+}
+
 LogicalResult raiseShape(Raiser &raiser, onnx::NodeOp node) {
   ArrayRef<Size> sizes = raiser.input(node, 0).sizes;
   int64_t rank = sizes.size();
@@ -29,11 +37,48 @@ LogicalResult raiseShape(Raiser &raiser, onnx::NodeOp node) {
   return success();
 }
 
+/// The shape that a reshape has by data: 0 keeps the input's size and −1 is what is left. All are −1 where they do not fit.
+LogicalResult reshapeByData(Raiser &raiser, onnx::NodeOp node) {
+  Known &input = raiser.input(node, 0), &shape = raiser.input(node, 1);
+  std::optional<int64_t> rank = shape.rank() == 1 ? shape.sizes[0].constant() : std::nullopt;
+  if (!rank)
+    return raiser.fail(node, "the rank of its result depends on data (give its shape input a fixed length)");
+  bool keepZero = node.intOr("allowzero", 0) != 0;
+  Known resolved = raiser.generated(Element::Int64, {*rank}, [&](OpBuilder &b, ValueRange at) -> Value {
+    Location l = node.getLoc();
+    auto number = [&](int64_t value) { return integerConstant(b, l, value); };
+    auto is = [&](Value x, int64_t value) {
+      return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, x, number(value)).getResult();
+    };
+    Value count = sizeAsInteger(b, l, elementCount(input.sizes)), product = number(1), inferred = number(0);
+    Value mine = number(-1);
+    for (int64_t i = 0; i != *rank; ++i) {
+      Value size = raiser.element(b, shape, arith::ConstantIndexOp::create(b, l, i).getResult());
+      if (!keepZero && i < int64_t(input.rank()))
+        size = arith::SelectOp::create(b, l, is(size, 0), sizeAsInteger(b, l, input.sizes[i]), size);
+      Value isRest = is(size, -1);
+      inferred = arith::AddIOp::create(b, l, inferred, arith::ExtUIOp::create(b, l, b.getI64Type(), isRest));
+      product = arith::MulIOp::create(b, l, product, arith::SelectOp::create(b, l, isRest, number(1), size));
+      Value here = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, at[0], arith::ConstantIndexOp::create(b, l, i));
+      mine = arith::SelectOp::create(b, l, here, size, mine);
+    }
+    Value divisor = arith::SelectOp::create(b, l, is(product, 0), number(1), product);
+    Value rest = arith::DivSIOp::create(b, l, count, divisor);
+    Value total = arith::SelectOp::create(b, l, is(inferred, 1), arith::MulIOp::create(b, l, product, rest), product);
+    Value fits = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, total, count);
+    Value few = arith::CmpIOp::create(b, l, arith::CmpIPredicate::sle, inferred, number(1));
+    mine = arith::SelectOp::create(b, l, is(mine, -1), rest, mine);
+    return arith::SelectOp::create(b, l, arith::AndIOp::create(b, l, fits, few), mine, number(-1));
+  });
+  raiser.set(node, raiser.reshapedChecked(input, raiser.bind(resolved.tensor, "reshaped")));
+  return success();
+}
+
 LogicalResult raiseReshape(Raiser &raiser, onnx::NodeOp node) {
   Known &input = raiser.input(node, 0);
   Known &shape = raiser.input(node, 1);
   if (!shape.integers)
-    return raiser.fail(node, "its shape depends on data (only sizes of inputs and constants may enter)");
+    return reshapeByData(raiser, node);
   bool keepZero = node.intOr("allowzero", 0) != 0;
   SmallVector<Size> sizes;
   std::optional<size_t> inferred;

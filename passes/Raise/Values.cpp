@@ -139,6 +139,30 @@ Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
   return result;
 }
 
+SmallVector<Size> Raiser::bind(Value values, StringRef name) {
+  SmallVector<Size> sizes;
+  SmallVector<StringRef> symbols;
+  std::vector<std::string> names;
+  for (int64_t i = 0; i != cast<RankedTensorType>(values.getType()).getNumElements(); ++i)
+    names.push_back(freshSymbol((name + "_" + Twine(i)).str()));
+  for (const std::string &symbol : names) {
+    symbols.push_back(symbol);
+    sizes.push_back(Size::symbol(symbol));
+  }
+  BindOp::create(builder, *currentLocation, values, builder.getStrArrayAttr(symbols));
+  return sizes;
+}
+
+Known Raiser::reshapedChecked(Known &what, ArrayRef<Size> sizes) {
+  Value source = tensor(what);
+  Known result;
+  result.elementType = what.elementType;
+  result.sizes.assign(sizes.begin(), sizes.end());
+  RankedTensorType type = tensorType(internalType(what.elementType), sizes);
+  result.tensor = ReshapeOp::create(builder, *currentLocation, type, source, /*checked=*/true);
+  return result;
+}
+
 /// One scalar of constant contents.
 static Value constantElement(OpBuilder &builder, Location location, Type type, const Known &what,
                              size_t position) {

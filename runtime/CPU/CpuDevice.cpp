@@ -60,6 +60,10 @@ public:
     level = code->level;
     OTF_TRY(object.load(code->bytes));
     for (const StepInfo &step : steps.steps) {
+      if (step.kind != StepKind::launch) {
+        kernels.push_back(nullptr);
+        continue;
+      }
       kernels.push_back(reinterpret_cast<otf_kernel>(object.find(step.kernel)));
       if (!kernels.back())
         return badInput("kernel '", step.kernel, "': missing in the plan's code for ", level,
@@ -143,8 +147,8 @@ public:
       shape = l.shape;
       pointersValid = true;
     }
-    for (std::atomic<int64_t> &counter : next)
-      counter.store(0, std::memory_order_relaxed);
+    for (size_t s = l.first; s < l.last; ++s)
+      next[s].store(0, std::memory_order_relaxed);
     pool->run([](void *self, unsigned thread) { static_cast<CpuQueue *>(self)->work(thread); },
               this);
     return {};
@@ -166,7 +170,7 @@ private:
   void work(unsigned thread) {
     void *mine = scratch + size_t(thread) * OTF_KERNEL_SCRATCH;
     bool first = true, previousShared = false;
-    for (size_t s = 0; s < next.size(); ++s) {
+    for (size_t s = launch->first; s < launch->last; ++s) {
       const StepInfo &step = device.steps.steps[s];
       const int64_t extent = launch->extents[s], grain = step.grain;
       if (extent <= 0)

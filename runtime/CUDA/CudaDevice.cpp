@@ -117,6 +117,10 @@ private:
     const Driver &d = gpu->driver();
     std::map<std::string_view, Function> known;
     for (const StepInfo &step : steps.steps) {
+      if (step.kind != StepKind::launch) {
+        kernels.push_back(nullptr);
+        continue;
+      }
       Function &function = known[step.kernel];
       if (!function && d.moduleGetFunction(&function, module, step.kernel) != kSuccess)
         return badInput("kernel '", step.kernel, "': missing in the plan's code for ",
@@ -350,7 +354,7 @@ private:
   Status enqueue(const Launch &launch) {
     if (dimBytes)
       OTF_TRY(d.check(d.copyToDevice(dims, dimsMirror, dimBytes, stream), "copying sizes"));
-    for (size_t s = 0; s < device.steps.steps.size(); ++s) {
+    for (size_t s = launch.first; s < launch.last; ++s) {
       const StepInfo &step = device.steps.steps[s];
       if (launch.extents[s] <= 0)
         continue;

@@ -465,3 +465,27 @@ func.func @launch_rule_1_extent() {
   plan.launch @norm_0(%x) outs(%y) sizes [] : (!plan.buffer<tensor<4xf32>>) outs(!plan.buffer<tensor<5xf32>>)
   return
 }
+
+// -----
+
+func.func @bind_rule_1_count(%n: tensor<2xi64>) {
+  // expected-error@+1 {{must have a value for each of 1 symbols, got 'tensor<2xi64>'}}
+  otf.bind %n ["a"] : tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @bind_rule_2_reserved(%n: tensor<1xi64>) {
+  // expected-error@+1 {{cannot bind "past"}}
+  otf.bind %n ["past"] : tensor<1xi64>
+  return
+}
+
+// -----
+
+func.func @bind_rule_2_twice(%n: tensor<2xi64>) {
+  // expected-error@+1 {{cannot bind "a" twice}}
+  otf.bind %n ["a", "a"] : tensor<2xi64>
+  return
+}

@@ -76,12 +76,28 @@ TEST(Sizes, ANegativeFactorIsSolved) {
   EXPECT_EQ(b.value(1), 3);
 }
 
+static const std::vector<uint8_t> none(8);
+
+TEST(Sizes, ASymbolThatAStepBindsIsUnknownUntilThen) {
+  SizeTable table;
+  SizeId twice = table.intern({{2, {1}}}), five = table.intern({{5, {}}});
+  Binding b(names);
+  std::vector<uint8_t> late = {0, 1, 0};
+  std::vector<int64_t> values;
+  ASSERT_TRUE(table.evaluate(b, late, values).ok());
+  EXPECT_EQ(values[twice], kUnknown);
+  EXPECT_EQ(values[five], 5);
+  b.set(1, 4);
+  ASSERT_TRUE(table.evaluate(b, late, values).ok());
+  EXPECT_EQ(values[twice], 8);
+}
+
 TEST(Sizes, ASymbolThatNothingBindsIsNamed) {
   SizeTable table;
   table.intern({{1, {2}}});
   Binding b(names);
   std::vector<int64_t> values;
-  EXPECT_NE(table.evaluate(b, values).message().find("'batch'"), std::string::npos);
+  EXPECT_NE(table.evaluate(b, none, values).message().find("'batch'"), std::string::npos);
 }
 
 TEST(Sizes, OverflowIsAnError) {
@@ -90,9 +106,9 @@ TEST(Sizes, OverflowIsAnError) {
   Binding b(names);
   b.set(0, 2);
   std::vector<int64_t> values;
-  EXPECT_FALSE(table.evaluate(b, values).ok());
+  EXPECT_FALSE(table.evaluate(b, none, values).ok());
   b.set(0, 1);
-  ASSERT_TRUE(table.evaluate(b, values).ok());
+  ASSERT_TRUE(table.evaluate(b, none, values).ok());
   EXPECT_EQ(values[0], INT64_MAX);
   for (int64_t extreme : {INT64_MIN, INT64_MAX}) {
     Binding c(names);

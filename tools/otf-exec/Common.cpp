@@ -56,7 +56,7 @@ runtime::Result<Opened> open(const PlanOptions &options) {
     return device.status();
   opened.device = std::move(device.value());
   auto session = runtime::Session::create(*opened.plan, *opened.device,
-                                          {options.threads, options.context});
+                                          {options.threads, options.context, options.iterations});
   if (!session.ok())
     return session.status();
   opened.session = std::move(session.value());

@@ -20,6 +20,7 @@ struct PlanOptions {
   std::string plan, device = "cpu";
   unsigned threads = 0;
   int64_t context = 0;
+  int64_t iterations = int64_t(1) << 20;
   bool json = false;
 };
 

@@ -64,6 +64,9 @@ static void planFlags(CLI::App &app, PlanOptions &o, bool runs) {
   app.add_option("--context", o.context,
                  "positions the cache has room for; 0: the model's context, at most 4096")
       ->check(whole<int64_t>(0));
+  app.add_option("--iterations", o.iterations,
+                 "that all loops of one run may do together before they count as endless")
+      ->check(whole<int64_t>(1))->capture_default_str();
 }
 
 static void textFlags(CLI::App &app, TextOptions &o) {
