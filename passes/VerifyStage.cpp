@@ -70,9 +70,10 @@ std::string typeBreach(Value value) {
   if (!tensor.hasStaticShape() && !tensor.getEncoding())
     return "has a dynamic dimension without a name: " + type;
   Type element = tensor.getElementType();
-  // Weights and what main takes may be in the file's own types; bytes are records.
-  bool internal = element.isF32() || element.isInteger(1) || element.isInteger(32) ||
-                  element.isInteger(64) || element.isInteger(8);
+  // Weights and what main takes may be in the file's own types; bytes are records or bits.
+  bool internal = element.isF32() || element.isF64() || element.isInteger(1) ||
+                  element.isInteger(8) || element.isInteger(16) || element.isInteger(32) ||
+                  element.isInteger(64);
   if (!internal && !isa<BlockArgument>(value) && !value.getDefiningOp<UseOp>() &&
       !llvm::all_of(value.getUsers(), llvm::IsaPred<func::ReturnOp>))
     return "computes in a storage type: " + type;

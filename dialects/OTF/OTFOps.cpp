@@ -48,10 +48,12 @@ LogicalResult WeightOp::verify() {
       getOutliers()->getColumns().back() >= type.getDimSize(1))
     return emitOpError() << "outlier column " << getOutliers()->getColumns().back() << " is past the "
                          << type.getDimSize(1) << " columns";
-  int64_t expected = (getBlob().getType().getIntOrFloatBitWidth() + 7) / 8;
+  // In bits: elements of 4 and 2 lie packed, and a bool takes a byte.
+  int64_t width = getBlob().getType().getIntOrFloatBitWidth(), expected = width == 1 ? 8 : width;
   bool fits = true;
   for (int64_t extent : type.getShape())
     fits = fits && !__builtin_mul_overflow(expected, extent, &expected);
+  expected = expected / 8 + (expected % 8 != 0);
   if (!fits || getBlob().getLength() != expected) // rule 3
     return emitOpError() << "a blob of " << type.getShape() << " elements of " << getBlob().getType()
                          << " has " << (fits ? Twine(expected) : Twine("too many"))

@@ -32,7 +32,7 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     1. `scale`, if present, names a weight of K elements: column k is multiplied by its element k (a norm's
        gain, folded by `otf-fold-norms`). It needs a matrix.
     2. `encoding` and `outliers` are decisions; rewriting passes read them. They need a matrix.
-    3. The blob's length is the number of elements times the bytes of one in the file.
+    3. The blob's length is the number of elements times the bits of one in the file, in whole bytes.
     4. `vocabulary` marks an embedding table or head, which is counted apart in bits per weight.
 
     ```mlir

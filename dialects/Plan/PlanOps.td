@@ -104,15 +104,16 @@ class Plan_BufferOp<string mnemonic, string what, string example> : Plan_Op<mnem
   let results = (outs Plan_BufferType:$result);
 }
 
+// `element` is the caller's type where memory has a signless one or bits: {element = ui8}, {element = f8E5M2}.
 def Plan_InputOp : Plan_BufferOp<"input", "memory that the caller fills",
     "%0 = plan.input \"input_ids\" : !plan.buffer<tensor<?xi64, #otf.dims<\"s\">>>"> {
-  let arguments = (ins StrAttr:$name);
+  let arguments = (ins StrAttr:$name, OptionalAttr<TypeAttr>:$element);
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 
 def Plan_OutputOp : Plan_BufferOp<"output", "memory that the caller reads after the step",
     "%0 = plan.output \"logits\" : !plan.buffer<tensor<?x10xf32, #otf.dims<\"s\">>>"> {
-  let arguments = (ins StrAttr:$name);
+  let arguments = (ins StrAttr:$name, OptionalAttr<TypeAttr>:$element);
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 

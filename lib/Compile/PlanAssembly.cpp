@@ -72,6 +72,18 @@ static std::optional<model::ElementType> elementType(Type type) {
     return bf16;
   if (type.isF64())
     return f64;
+  if (isa<Float8E4M3FNType>(type))
+    return f8e4m3fn;
+  if (isa<Float8E4M3FNUZType>(type))
+    return f8e4m3fnuz;
+  if (isa<Float8E5M2Type>(type))
+    return f8e5m2;
+  if (isa<Float8E5M2FNUZType>(type))
+    return f8e5m2fnuz;
+  if (isa<Float8E8M0FNUType>(type))
+    return f8e8m0;
+  if (isa<Float4E2M1FNType>(type))
+    return f4e2m1;
   auto integer = dyn_cast<IntegerType>(type);
   if (!integer)
     return std::nullopt;
@@ -79,6 +91,10 @@ static std::optional<model::ElementType> elementType(Type type) {
   switch (integer.getWidth()) {
   case 1:
     return boolean;
+  case 2:
+    return isUnsigned ? u2 : i2;
+  case 4:
+    return isUnsigned ? u4 : i4;
   case 8:
     return isUnsigned ? u8 : i8;
   case 16:
@@ -94,10 +110,10 @@ static std::optional<model::ElementType> elementType(Type type) {
 static int64_t elementBytes(model::ElementType type) {
   using enum model::ElementType;
   switch (type) {
-  case i8:
-  case u8:
-  case boolean:
-    return 1;
+  case f32:
+  case i32:
+  case u32:
+    return 4;
   case f16:
   case bf16:
   case i16:
@@ -108,7 +124,7 @@ static int64_t elementBytes(model::ElementType type) {
   case u64:
     return 8;
   default:
-    return 4;
+    return 1;
   }
 }
 
@@ -196,7 +212,8 @@ private:
   uint32_t symbol(const std::string &name);
   model::Size size(const Size &from);
   std::vector<model::Size> sizes(ArrayRef<Size> from);
-  LogicalResult tensor(Operation *op, StringRef name, Type type, std::vector<model::Tensor> &to);
+  LogicalResult tensor(Operation *op, StringRef name, std::optional<Type> element, Type type,
+                       std::vector<model::Tensor> &to);
   LogicalResult state(plan::StateOp op);
   LogicalResult alloc(plan::AllocOp op);
   LogicalResult launch(plan::LaunchOp op);
@@ -249,12 +266,17 @@ std::vector<model::Size> Assembler::sizes(ArrayRef<Size> from) {
   return to;
 }
 
-LogicalResult Assembler::tensor(Operation *op, StringRef name, Type type,
+LogicalResult Assembler::tensor(Operation *op, StringRef name, std::optional<Type> asked, Type type,
                                 std::vector<model::Tensor> &to) {
   auto content = dyn_cast<RankedTensorType>(cast<plan::BufferType>(type).getContent());
   std::optional<model::ElementType> element;
-  if (content)
-    element = elementType(content.getElementType());
+  if (content) {
+    element = elementType(asked.value_or(content.getElementType()));
+    std::optional<model::ElementType> held = elementType(content.getElementType());
+    if (element && (!held || elementBytes(*element) != elementBytes(*held)))
+      return op->emitOpError() << "holds elements of " << content.getElementType() << ", which cannot be "
+                               << *asked << " to the caller";
+  }
   if (!element)
     return op->emitOpError() << "cannot be an input or output of a plan: " << type;
   to.push_back({name.str(), *element, sizes(sizesOf(content)), 0});
@@ -430,7 +452,7 @@ FailureOr<model::Plan> Assembler::run() {
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
             .Case([&](plan::InputOp input) {
               inputs[input.getName()] = uint32_t(result.inputs.size());
-              if (failed(tensor(input, input.getName(), input.getType(), result.inputs)))
+              if (failed(tensor(input, input.getName(), input.getElement(), input.getType(), result.inputs)))
                 return failure();
               if (auto limit = input->getAttrOfType<IntegerAttr>("otf.limit"))
                 limitInput(result.inputs.size() - 1, limit.getInt());
@@ -438,7 +460,7 @@ FailureOr<model::Plan> Assembler::run() {
             })
             .Case([&](plan::OutputOp output) {
               outputs[output.getName()] = uint32_t(result.outputs.size());
-              return tensor(output, output.getName(), output.getType(), result.outputs);
+              return tensor(output, output.getName(), output.getElement(), output.getType(), result.outputs);
             })
             .Case([&](plan::StateOp op) { return state(op); })
             .Case([&](plan::AllocOp op) { return alloc(op); })

@@ -21,6 +21,10 @@ public:
   llvm::Error read(int64_t firstRow, int64_t rowCount, float *out) const;
   /// The bytes as they are in the file; without turning and scaling.
   llvm::Expected<const std::byte *> raw() const { return source.data(blob); }
+  /// Elements of fewer than 8 bits, a byte each.
+  llvm::Error unpack(int64_t first, int64_t count, int8_t *out) const {
+    return source.unpack(blob, first, count, out);
+  }
 
 private:
   explicit WeightRows(const FileSet &files) : source(files) {}

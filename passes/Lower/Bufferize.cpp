@@ -58,7 +58,8 @@ LogicalResult Bufferizer::outputs(OpBuilder &builder) {
       return function.emitError() << "no kernel writes result #" << number
                                   << " alone; run otf-outline first";
     Value output =
-        plan::OutputOp::create(builder, source.getLoc(), buffer(result.get().getType()), name);
+        plan::OutputOp::create(builder, source.getLoc(), buffer(result.get().getType()), name,
+                               function.getResultAttrOfType<TypeAttr>(number, "otf.element"));
     if (source.getType() != result.get().getType())
       output = plan::ViewOp::create(builder, source.getLoc(), buffer(source.getType()), output);
     buffers[source] = output;
@@ -113,7 +114,8 @@ LogicalResult Bufferizer::run() {
     auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "otf.name");
     if (!name)
       return function.emitError() << "argument #" << argument.getArgNumber() << " has no otf.name";
-    auto input = plan::InputOp::create(builder, argument.getLoc(), buffer(argument.getType()), name);
+    auto input = plan::InputOp::create(builder, argument.getLoc(), buffer(argument.getType()), name,
+                                       function.getArgAttrOfType<TypeAttr>(argument.getArgNumber(), "otf.element"));
     if (auto limit = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "otf.limit"))
       input->setAttr("otf.limit", limit);
     buffers[argument] = input;

@@ -4,7 +4,8 @@
 
 #include "passes/Raise/Raiser.h"
 
-#include "dialects/ONNX/ElementType.h"
+#include "dialects/ONNX/ONNXDialect.h"
+#include "passes/Raise/Elements.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,7 +16,11 @@ using namespace otf::raise;
 namespace Element = otf::onnx::ElementType;
 
 Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), symbols(module) {
-  registerElementwise(registry);
+  registerArithmetic(registry);
+  registerLogic(registry);
+  registerCasts(registry);
+  registerActivations(registry);
+  registerRandom(registry);
   registerShapes(registry);
   registerMovement(registry);
   registerReductions(registry);
@@ -113,6 +118,15 @@ void Raiser::findCaches() {
   }
 }
 
+/// The name, and the caller's element type where memory has another: a signless integer, or bits.
+DictionaryAttr Raiser::boundaryAttributes(StringAttr name, int64_t elementType) {
+  SmallVector<NamedAttribute> attributes{builder.getNamedAttr("otf.name", name)};
+  Type type = onnx::elementTypeOf(builder.getContext(), elementType);
+  if (type != storedType(elementType))
+    attributes.push_back(builder.getNamedAttr("otf.element", TypeAttr::get(type)));
+  return builder.getDictionaryAttr(attributes);
+}
+
 LogicalResult Raiser::raiseArguments() {
   Block &block = target.getBody().front();
   for (BlockArgument argument : source_.getArguments()) {
@@ -151,16 +165,23 @@ LogicalResult Raiser::raiseArguments() {
       continue;
     }
     Type stored = storedType(what.elementType);
-    (void)target.insertArgument(
-        block.getNumArguments(), tensorType(stored, what.sizes),
-        builder.getDictionaryAttr(builder.getNamedAttr("otf.name", name)), argument.getLoc());
+    (void)target.insertArgument(block.getNumArguments(), tensorType(stored, what.sizes),
+                                boundaryAttributes(name, what.elementType), argument.getLoc());
     what.tensor = block.getArguments().back();
-    if (Type internal = internalType(what.elementType); internal != stored) {
+    Type internal = internalType(what.elementType);
+    if (internal != stored) {
       Value raw = what.tensor;
       currentLocation = argument.getLoc();
       what.tensor = generate(internal, what.sizes, [&](OpBuilder &b, ValueRange indices) {
         Value element = tensor::ExtractOp::create(b, argument.getLoc(), raw, indices);
         return arith::ExtFOp::create(b, argument.getLoc(), internal, element).getResult();
+      });
+    } else if (onnx::elementBits(what.elementType) < 8) {
+      Value raw = what.tensor;
+      currentLocation = argument.getLoc();
+      what.tensor = generate(internal, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+        Value element = tensor::ExtractOp::create(b, argument.getLoc(), raw, indices);
+        return narrowed(b, argument.getLoc(), element, what.elementType);
       });
     }
     known(argument) = std::move(what);
@@ -178,6 +199,13 @@ LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
   for (Value operand : node.getInputs())
     if (!operand.getDefiningOp<onnx::NoneOp>() && known(operand).elementType == 0)
       return fail(node, "an input of it has no known type");
+  for (Value operand : node.getInputs()) {
+    int64_t type = operand.getDefiningOp<onnx::NoneOp>() ? int64_t(Element::Float) : known(operand).elementType;
+    bool isSmall = isCoded(type) || onnx::elementBits(type) < 8;
+    if (isSmall && node.getDomain().empty() && !takesSmallElements(node.getOpType()))
+      return fail(node, "elements of type " + onnx::elementTypeName(type) +
+                            " are not supported (cast to another type before it)");
+  }
   if (node.getDomain().empty() && int64_t(node.getVersion()) < kOldestOperatorSet && failed(checkOlder(*this, node)))
     return failure();
   if (failed(entry.raise(*this, node)))
@@ -215,9 +243,15 @@ LogicalResult Raiser::raiseReturn() {
         Value element = this->element(b, what, indices);
         return arith::TruncFOp::create(b, operand.getLoc(), stored, element).getResult();
       });
+    else if (what.elementType == Element::Int4 || what.elementType == Element::Int2)
+      value = generate(stored, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+        Value element = this->element(b, what, indices); // numpy has zeros above an element's bits
+        Value mask = arith::ConstantIntOp::create(b, operand.getLoc(), what.elementType == Element::Int4 ? 15 : 3, 8);
+        return arith::AndIOp::create(b, operand.getLoc(), element, mask).getResult();
+      });
     results.push_back(value);
     types.push_back(value.getType());
-    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr("otf.name", name)));
+    names.push_back(boundaryAttributes(name, what.elementType));
   }
   func::ReturnOp::create(builder, oldReturn.getLoc(), results);
   target.setFunctionType(builder.getFunctionType(target.getArgumentTypes(), types));

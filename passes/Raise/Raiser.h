@@ -34,7 +34,7 @@ namespace otf::raise {
 struct Known {
   int64_t elementType = 0;             // ONNX number, onnx::ElementType
   llvm::SmallVector<Size> sizes;       // one a dimension
-  std::optional<llvm::SmallVector<Size>> integers; // contents of an integer or boolean tensor, row-major
+  std::optional<llvm::SmallVector<Size>> integers; // contents of an integer or boolean tensor, row-major; bits of fp8 and fp4
   std::optional<llvm::SmallVector<double>> reals;  // contents of a small constant float tensor
   mlir::Attribute constant;            // onnx::FileBlobAttr of a constant whose bytes stay in the file
   std::string name;                    // of that constant
@@ -78,7 +78,11 @@ inline constexpr int64_t kNewestOperatorSet = 28;
 /// Older ones are checked apart.
 inline constexpr int64_t kOldestOperatorSet = 7;
 
-void registerElementwise(Registry &);
+void registerArithmetic(Registry &);
+void registerLogic(Registry &);
+void registerCasts(Registry &);
+void registerActivations(Registry &);
+void registerRandom(Registry &);
 void registerShapes(Registry &);
 void registerMovement(Registry &);
 void registerReductions(Registry &);
@@ -185,6 +189,7 @@ private:
   mlir::LogicalResult raiseArguments();
   mlir::LogicalResult raiseNode(onnx::NodeOp node);
   mlir::LogicalResult raiseReturn();
+  mlir::DictionaryAttr boundaryAttributes(mlir::StringAttr name, int64_t elementType);
   mlir::LogicalResult setConstant(mlir::Value result, mlir::Attribute value, llvm::StringRef name);
   /// A Constant node's number or list of numbers as elements.
   mlir::Attribute denseConstant(mlir::Attribute value);

@@ -103,6 +103,11 @@ otf.weight @g : tensor<8xf32> = #otf.blob<file = 0, offset = 0, length = 32, typ
 
 // -----
 
+// expected-error@+1 {{a blob of 3, 3 elements of 'i4' has 5 bytes, got 4}}
+otf.weight @weight_rule_3_packed : tensor<3x3xi8> = #otf.blob<file = 0, offset = 0, length = 4, type = i4>
+
+// -----
+
 // expected-error@+1 {{a blob of 8, 32 elements of 'f16' has 512 bytes, got 1024}}
 otf.weight @weight_rule_3 : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f16>
 

@@ -43,18 +43,6 @@ module attributes {onnx.files = ["m"]} {
 
 // -----
 
-// Signless integers order as signed ones.
-module attributes {onnx.files = ["m"]} {
-  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 2 : i64, onnx.dims = [8]})
-      -> (!onnx.value {onnx.name = "y", onnx.type = 9 : i64}) {
-    // expected-error @+1 {{Less: elements of type uint8 are not supported}}
-    %0 = onnx.node "Less" version 18 (%x, %x)
-    return %0 : !onnx.value
-  }
-}
-
-// -----
-
 // What grows a cache a second time is no append, and only attention reads a cache.
 module attributes {onnx.files = ["m"]} {
   func.func @main(%k: !onnx.value {onnx.name = "k", onnx.type = 1 : i64, onnx.dims = ["b", 1, "s", 8]},
