@@ -79,6 +79,21 @@ std::string typeBreach(Value value) {
   return "";
 }
 
+/// Also those of branches and loops.
+void checkBlock(Checker &checker, Block &block) {
+  for (Operation &op : block) {
+    if (!isa_and_nonnull<OTFDialect>(op.getDialect()) &&
+        !isa<tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(op))
+      checker.at(&op) << "is no operator of otf, tensor.generate or constant";
+    for (Value value : op.getResults())
+      if (std::string breach = typeBreach(value); !breach.empty())
+        checker.at(&op) << breach;
+    if (isa<IfOp, LoopOp>(op))
+      for (Region &region : op.getRegions())
+        checkBlock(checker, region.front());
+  }
+}
+
 void checkFunction(Checker &checker, func::FuncOp function) {
   if (!llvm::hasSingleElement(function.getBody())) {
     checker.at(function) << "must have one block";
@@ -94,14 +109,7 @@ void checkFunction(Checker &checker, func::FuncOp function) {
   for (unsigned number = 0; number != function.getNumResults(); ++number)
     if (!function.getResultAttrOfType<StringAttr>(number, "otf.name"))
       checker.at(function) << "result #" << number << " has no otf.name";
-  for (Operation &op : function.front()) {
-    if (!isa_and_nonnull<OTFDialect>(op.getDialect()) &&
-        !isa<tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(op))
-      checker.at(&op) << "is no operator of otf, tensor.generate or constant";
-    for (Value value : op.getResults())
-      if (std::string breach = typeBreach(value); !breach.empty())
-        checker.at(&op) << breach;
-  }
+  checkBlock(checker, function.front());
 }
 
 void imported(Checker &checker) {

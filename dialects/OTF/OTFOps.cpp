@@ -126,6 +126,27 @@ LogicalResult BindOp::verify() {
   return success();
 }
 
+/// Whether a region ends in a yield of `types`.
+static LogicalResult yields(Operation *op, Region &region, TypeRange types) {
+  auto yield = dyn_cast<YieldOp>(region.front().back());
+  if (!yield || TypeRange(yield.getValues()) != types) // rule 1
+    return op->emitOpError() << "must have regions that yield " << types;
+  return success();
+}
+
+LogicalResult IfOp::verify() {
+  return success(succeeded(yields(*this, getThenBranch(), getResultTypes())) &&
+                 succeeded(yields(*this, getElseBranch(), getResultTypes())));
+}
+
+LogicalResult LoopOp::verify() {
+  SmallVector<Type> yielded = {getCondition().getType()};
+  llvm::append_range(yielded, getResultTypes());
+  if (TypeRange(getInits()) != getResultTypes() || TypeRange(getBody().front().getArguments()) != getResultTypes())
+    return emitOpError() << "must have inits and body arguments of the types of its results"; // rule 1
+  return yields(*this, getBody(), yielded);
+}
+
 LogicalResult ReshapeOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType());
   auto result = cast<RankedTensorType>(getResult().getType());

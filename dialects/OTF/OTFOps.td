@@ -128,6 +128,51 @@ def OTF_BindOp : OTF_Op<"bind"> {
   let hasVerifier = 1;
 }
 
+def OTF_IfOp : OTF_Op<"if", [NoRegionArguments, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "the results of one of two branches";
+  let description = [{
+    Only the branch that `condition` picks is run. Branches see the values around them.
+
+    1. Both yield values of the results' types.
+
+    ```mlir
+    %y = otf.if %c : (tensor<i1>) -> tensor<4xf32> {
+      otf.yield %a : tensor<4xf32>
+    } else {
+      otf.yield %b : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins 0DTensorOf<[I1]>:$condition);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$thenBranch, SizedRegion<1>:$elseBranch);
+  let assemblyFormat = "$condition attr-dict `:` functional-type(operands, results) $thenBranch `else` $elseBranch";
+  let hasVerifier = 1;
+}
+
+def OTF_LoopOp : OTF_Op<"loop", [SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "repeats its body while a condition holds";
+  let description = [{
+    The body's arguments are `inits` at first, then what it yields after the next condition. Results are the last of these. A
+    condition that is false at first runs no body.
+
+    1. The body yields a condition, and values of the types of `inits`, which are those of the results too.
+
+    ```mlir
+    %n = otf.loop %more, %zero : (tensor<i1>, tensor<i64>) -> tensor<i64> {
+    ^bb0(%i: tensor<i64>):
+      ...
+      otf.yield %again, %next : tensor<i1>, tensor<i64>
+    }
+    ```
+  }];
+  let arguments = (ins 0DTensorOf<[I1]>:$condition, Variadic<AnyRankedTensor>:$inits);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$condition (`,` $inits^)? attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+}
+
 def OTF_ReshapeOp : OTF_Op<"reshape", [Pure]> {
   let summary = "the same elements in the same row-major order under another shape";
   let description = [{
@@ -323,15 +368,19 @@ def OTF_GatedActivationOp : OTF_Op<"gated_activation", [Pure, AllTypesMatch<["ga
   let assemblyFormat = "$function $gate `,` $up attr-dict `:` type($result)";
 }
 
-def OTF_YieldOp : OTF_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LinearOp"]>]> {
-  let summary = "the value of an epilogue";
+def OTF_YieldOp : OTF_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LinearOp", "IfOp", "LoopOp"]>]> {
+  let summary = "the value of an epilogue, or the values of a branch or a loop's body";
   let description = [{
     ```mlir
     otf.yield %sum : f32
     ```
   }];
-  let arguments = (ins AnyType:$value);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let extraClassDeclaration = [{
+    /// The one value of an epilogue.
+    ::mlir::Value getValue() { return getValues().front(); }
+  }];
 }
 
 #endif // OTF_DIALECTS_OTF_OTFOPS_TD

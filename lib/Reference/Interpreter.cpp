@@ -24,6 +24,8 @@ namespace {
 
 using Shared = std::shared_ptr<const Content>;
 
+constexpr int64_t kMostIterations = int64_t(1) << 20;
+
 bool isReal(RankedTensorType type) { return isa<FloatType>(type.getElementType()); }
 
 class Interpreter {
@@ -68,6 +70,7 @@ private:
   llvm::Expected<Content> state(StateOp op);
   llvm::Expected<Content> appendTo(AppendOp op);
   llvm::Error call(plan::CallOp op);
+  llvm::Error control(Operation *op);
   /// Runs `program` at every index; its first argument is an element of `sums` where there are some.
   llvm::Expected<Content> everyIndex(ScalarProgram &program, const Shape &shape, bool real,
                                      const Tensor *sums);
@@ -341,6 +344,40 @@ llvm::Error Interpreter::call(plan::CallOp op) {
   return llvm::Error::success();
 }
 
+/// A branch, or a loop's body as long as its condition holds.
+llvm::Error Interpreter::control(Operation *op) {
+  auto copy = [&](ValueRange from, ValueRange to) {
+    SmallVector<Shared> values; // all are read before one is set
+    for (Value value : from)
+      values.push_back(contents[value]);
+    for (auto [value, target] : llvm::zip_equal(values, to))
+      set(target, value);
+  };
+  auto holds = [&](Value condition) { return tensor(condition)->integers().front() != 0; };
+  if (auto branch = dyn_cast<IfOp>(op)) {
+    Block &block = (holds(branch.getCondition()) ? branch.getThenBranch() : branch.getElseBranch()).front();
+    if (llvm::Error error = run(block))
+      return error;
+    copy(block.getTerminator()->getOperands(), branch.getResults());
+    return llvm::Error::success();
+  }
+  auto loop = cast<LoopOp>(op);
+  Block &body = loop.getBody().front();
+  copy(loop.getInits(), body.getArguments());
+  bool again = holds(loop.getCondition());
+  for (int64_t left = kMostIterations; again; --left) {
+    if (left == 0)
+      return failure(op, "does not end within " + Twine(kMostIterations) + " iterations");
+    if (llvm::Error error = run(body))
+      return error;
+    ValueRange yielded = body.getTerminator()->getOperands();
+    again = holds(yielded.front());
+    copy(yielded.drop_front(), body.getArguments());
+  }
+  copy(body.getArguments(), loop.getResults());
+  return llvm::Error::success();
+}
+
 llvm::Error Interpreter::run(Block &block) {
   for (Operation &op : block.without_terminator()) {
     for (Value operand : op.getOperands())
@@ -348,6 +385,11 @@ llvm::Error Interpreter::run(Block &block) {
         return failure(&op, "reads a value that the interpreter does not hold");
     if (auto call = dyn_cast<plan::CallOp>(op)) {
       if (llvm::Error error = this->call(call))
+        return error;
+      continue;
+    }
+    if (isa<IfOp, LoopOp>(op)) {
+      if (llvm::Error error = control(&op))
         return error;
       continue;
     }

@@ -58,20 +58,52 @@ plan::AllocOp allocOf(Value buffer) {
   return buffer.getDefiningOp<plan::AllocOp>();
 }
 
-/// The lives of all buffers, by first step.
+/// From a label to the last jump back to it.
+struct Cycle {
+  int64_t first, last;
+};
+
+SmallVector<Cycle> cyclesIn(func::FuncOp function) {
+  llvm::MapVector<StringRef, Cycle> cycles;
+  int64_t number = 0;
+  function.walk([&](Operation *step) {
+    if (auto label = dyn_cast<plan::LabelOp>(step))
+      cycles[label.getName()] = {number, -1};
+    if (auto jump = dyn_cast<plan::JumpOp>(step))
+      if (auto found = cycles.find(jump.getTarget()); found != cycles.end())
+        found->second.last = number;
+    ++number;
+  });
+  SmallVector<Cycle> result;
+  for (auto &[name, cycle] : cycles)
+    if (cycle.last >= 0)
+      result.push_back(cycle);
+  return result;
+}
+
+/// The lives of all buffers, by first step. What lives when a loop begins and is used in it lives until it ends.
 SmallVector<Life> livesIn(func::FuncOp function) {
   llvm::MapVector<Operation *, std::pair<int64_t, int64_t>> spans;
   int64_t number = 0;
   function.walk([&](Operation *step) {
-    if (!isa<plan::LaunchOp, plan::BindOp>(step))
-      return;
-    for (Value buffer : step->getOperands())
-      if (plan::AllocOp alloc = allocOf(buffer)) {
-        auto [it, isNew] = spans.try_emplace(alloc, number, number);
-        it->second.second = number;
-      }
+    if (isa<plan::LaunchOp, plan::BindOp, plan::BranchOp>(step))
+      for (Value buffer : step->getOperands())
+        if (plan::AllocOp alloc = allocOf(buffer)) {
+          auto [it, isNew] = spans.try_emplace(alloc, number, number);
+          it->second.second = number;
+        }
     ++number;
   });
+  SmallVector<Cycle> cycles = cyclesIn(function);
+  for (auto &[op, span] : spans)
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Cycle &cycle : cycles)
+        if (span.first < cycle.first && span.second > cycle.first && span.second < cycle.last) {
+          span.second = cycle.last;
+          changed = true;
+        }
+    }
   SmallVector<Life> lives;
   for (auto &[op, span] : spans) {
     auto alloc = cast<plan::AllocOp>(op);

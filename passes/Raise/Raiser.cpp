@@ -21,6 +21,7 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerReductions(registry);
   registerContractions(registry);
   registerNorms(registry);
+  registerControl(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
@@ -225,27 +226,8 @@ LogicalResult Raiser::raiseReturn() {
   return success();
 }
 
-LogicalResult Raiser::run() {
-  source_ = module.lookupSymbol<func::FuncOp>("main");
-  if (!source_ || !source_.getBody().hasOneBlock() ||
-      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
-    return module.emitError() << "has no function @main that ends in a return";
-  if (failed(checkOperators()))
-    return failure();
-  builder.setInsertionPointAfter(source_);
-  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
-  builder.setInsertionPointToStart(target.addEntryBlock());
-  currentLocation = source_.getLoc();
-  // A weight takes the name of the initializer that it replaces.
-  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
-    initializers[initializer.getSymName()] = initializer;
-    symbols.remove(initializer);
-  }
-  findCaches();
-  if (failed(raiseArguments()))
-    return failure();
-  builder.setInsertionPointToEnd(&target.getBody().front());
-  for (Operation &op : source_.getBody().front().without_terminator()) {
+LogicalResult Raiser::raiseNodes(Block &block) {
+  for (Operation &op : block.without_terminator()) {
     currentLocation = op.getLoc();
     if (auto get = dyn_cast<onnx::GetOp>(op)) {
       onnx::InitializerOp initializer = initializers.lookup(get.getInitializer());
@@ -268,6 +250,45 @@ LogicalResult Raiser::run() {
       return op.emitError() << "is not an onnx operation";
     }
   }
+  return success();
+}
+
+LogicalResult Raiser::inRegion(Region &region, TypeRange argumentTypes,
+                               llvm::function_ref<LogicalResult(Block &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&region, {}, argumentTypes,
+                                     SmallVector<Location>(argumentTypes.size(), *currentLocation));
+  Location location = *currentLocation;
+  LogicalResult done = body(*block);
+  currentLocation = location;
+  for (auto &[value, what] : values)
+    if (what.tensor && region.isAncestor(what.tensor.getParentRegion()))
+      what.tensor = nullptr;
+  return done;
+}
+
+LogicalResult Raiser::run() {
+  source_ = module.lookupSymbol<func::FuncOp>("main");
+  if (!source_ || !source_.getBody().hasOneBlock() ||
+      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
+    return module.emitError() << "has no function @main that ends in a return";
+  if (failed(checkOperators()))
+    return failure();
+  builder.setInsertionPointAfter(source_);
+  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(target.addEntryBlock());
+  currentLocation = source_.getLoc();
+  // A weight takes the name of the initializer that it replaces.
+  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
+    initializers[initializer.getSymName()] = initializer;
+    symbols.remove(initializer);
+  }
+  findCaches();
+  if (failed(raiseArguments()))
+    return failure();
+  builder.setInsertionPointToEnd(&target.getBody().front());
+  if (failed(raiseNodes(source_.getBody().front())))
+    return failure();
   if (failed(raiseReturn()))
     return failure();
   source_.erase();

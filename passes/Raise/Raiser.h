@@ -84,6 +84,7 @@ void registerMovement(Registry &);
 void registerReductions(Registry &);
 void registerContractions(Registry &);
 void registerNorms(Registry &);
+void registerControl(Registry &);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
@@ -108,6 +109,13 @@ public:
   mlir::OpBuilder builder;
   /// Where new operations come from: the node that is being raised.
   std::optional<mlir::Location> currentLocation;
+
+  /// Raises the nodes of a subgraph where `builder` stands.
+  mlir::LogicalResult raiseNodes(mlir::Block &block);
+  /// Makes `region`'s block with `argumentTypes` and lets `body` fill it. What it makes is known inside only: a tensor of a
+  /// value from outside is made again where it is needed outside.
+  mlir::LogicalResult inRegion(mlir::Region &region, mlir::TypeRange argumentTypes,
+                               llvm::function_ref<mlir::LogicalResult(mlir::Block &)> body);
 
   //===-- values ----------------------------------------------------------------------------===//
 
@@ -139,6 +147,9 @@ public:
   /// Symbols whose values are, when the plan runs, the elements of `values`, a tensor of rank 1 and i64. A negative
   /// one ends the run, so `values` has −1 where the data makes no sense.
   llvm::SmallVector<Size> bind(mlir::Value values, llvm::StringRef name = "size");
+  /// The same with symbols that freshSize made.
+  void bindAs(mlir::Value values, llvm::ArrayRef<Size> symbols);
+  Size freshSize(llvm::StringRef name) { return Size::symbol(freshSymbol(name.str())); }
   /// The same under sizes that a bind's program has compared.
   Known reshapedChecked(Known &what, llvm::ArrayRef<Size> sizes);
   /// The same elements under another shape.

@@ -141,16 +141,17 @@ Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
 
 SmallVector<Size> Raiser::bind(Value values, StringRef name) {
   SmallVector<Size> sizes;
-  SmallVector<StringRef> symbols;
-  std::vector<std::string> names;
   for (int64_t i = 0; i != cast<RankedTensorType>(values.getType()).getNumElements(); ++i)
-    names.push_back(freshSymbol((name + "_" + Twine(i)).str()));
-  for (const std::string &symbol : names) {
-    symbols.push_back(symbol);
-    sizes.push_back(Size::symbol(symbol));
-  }
-  BindOp::create(builder, *currentLocation, values, builder.getStrArrayAttr(symbols));
+    sizes.push_back(freshSize((name + "_" + Twine(i)).str()));
+  bindAs(values, sizes);
   return sizes;
+}
+
+void Raiser::bindAs(Value values, ArrayRef<Size> symbols) {
+  SmallVector<Attribute> names;
+  for (const Size &symbol : symbols)
+    names.push_back(builder.getStringAttr(symbol.str()));
+  BindOp::create(builder, *currentLocation, values, builder.getArrayAttr(names));
 }
 
 Known Raiser::reshapedChecked(Known &what, ArrayRef<Size> sizes) {
