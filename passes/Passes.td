@@ -118,6 +118,22 @@ def Encode : OtfPass<"otf-encode"> {
 // Fuse
 //===------------------------------------------------------------------------------------------===//
 
+def MergeEqual : OtfPass<"otf-merge-equal"> {
+  let summary = "keeps one of equal operations, and none that is unused";
+  let description = [{
+    Merges operations without side effects that have equal names, attributes, operands, types and regions, where the
+    first dominates the second. What MLIR's `cse` does, in time that grows with the program also where thousands of
+    bodies have one type. Bodies of several blocks are left alone.
+
+    ```mlir
+    %0 = tensor.generate %n { ^bb0(%i: index): ... x[i] + 1 ... }
+    %1 = tensor.generate %n { ^bb0(%i: index): ... x[i] + 1 ... }
+    // otf-merge-equal: uses of %1 are uses of %0
+    ```
+  }];
+  let statistics = [Statistic<"numMerged", "merged", "Operations replaced by an equal one">];
+}
+
 def FuseAttention : OtfPass<"otf-fuse-attention"> {
   let summary = "lets rope, append and attention read and write positions first";
   let description = [{

@@ -6,7 +6,6 @@
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace otf;
@@ -42,7 +41,7 @@ void otf::buildRewritePipeline(OpPassManager &manager) {
 
 void otf::buildFusePipeline(OpPassManager &manager) {
   // Equal constants and sizes become one, so that equal indices are equal values below.
-  manager.addPass(createCSEPass());
+  manager.addPass(createMergeEqual());
   // Transpositions go before elementwise fusion can hide them in a body.
   manager.addPass(createFuseAttention());
   manager.addPass(createFusePrologue());
@@ -50,7 +49,7 @@ void otf::buildFusePipeline(OpPassManager &manager) {
   manager.addPass(createFuseElementwise());
   manager.addPass(createFuseEpilogue());
   // What fusing left without a reader.
-  manager.addPass(createCSEPass());
+  manager.addPass(createMergeEqual());
 }
 
 void otf::buildLowerPipeline(OpPassManager &manager) {

@@ -4,6 +4,7 @@
 
 #include "passes/Raise/Raise.h"
 
+#include "passes/Passes.h"
 #include "passes/Raise/Raiser.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,7 +13,6 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -67,7 +67,7 @@ std::unique_ptr<Pass> otf::createRaisePass() { return std::make_unique<RaisePass
 
 void otf::buildRaisePipeline(OpPassManager &manager) {
   manager.addPass(createRaisePass());
-  manager.addPass(createCSEPass());
+  manager.addPass(createMergeEqual());
 }
 
 void otf::registerRaisePasses() {
