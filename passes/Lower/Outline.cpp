@@ -31,7 +31,7 @@ namespace {
 
 bool hasKernel(Operation *op) {
   return isa<LinearOp, EmbeddingOp, NormOp, PrologueOp, RopeOp, AppendOp, AttentionOp,
-             tensor::GenerateOp>(op);
+             ComputeOp, tensor::GenerateOp>(op);
 }
 
 /// The names d0, d1, … of the distinct sizes met so far.
@@ -162,6 +162,10 @@ LogicalResult Outliner::outline(Operation *op) {
   kernel.getBody().walk([&](Operation *inner) {
     for (Value result : inner->getResults())
       result.setType(names[result.getType()]);
+    if (auto compute = dyn_cast<ComputeOp>(inner)) {
+      std::optional<otf::Size> extent = otf::Size::parse(compute.getExtent());
+      compute.setExtent(extent->isConstant() ? extent->str() : names[extent->str()].str());
+    }
     auto size = dyn_cast<SizeOp>(inner);
     if (!size)
       return;
@@ -221,7 +225,7 @@ LogicalResult Outliner::outline(Operation *op) {
 /// Sees to it that each result of the function is written by a kernel of its own.
 LogicalResult Outliner::copyResults(func::FuncOp function) {
   Operation *end = function.front().getTerminator();
-  llvm::SmallPtrSet<Operation *, 8> writers;
+  llvm::SmallDenseSet<Value> written;
   for (OpOperand &result : end->getOpOperands()) {
     auto type = dyn_cast<RankedTensorType>(result.get().getType());
     if (!type)
@@ -231,7 +235,7 @@ LogicalResult Outliner::copyResults(func::FuncOp function) {
     while (auto reshape = source.getDefiningOp<ReshapeOp>())
       source = reshape.getSource();
     Operation *writer = source.getDefiningOp();
-    if (writer && (hasKernel(writer) || isa<plan::CallOp>(writer)) && writers.insert(writer).second)
+    if (writer && (hasKernel(writer) || isa<plan::CallOp>(writer)) && written.insert(source).second)
       continue;
     OpBuilder builder(end);
     Location loc = end->getLoc();
