@@ -21,6 +21,11 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerReductions(registry);
   registerContractions(registry);
   registerNorms(registry);
+  registerRecurrent(registry);
+  registerScans(registry);
+  registerScatter(registry);
+  registerSelection(registry);
+  registerSorting(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
