@@ -168,26 +168,6 @@ void fused(Checker &checker) {
 // planned
 //===------------------------------------------------------------------------------------------===//
 
-/// How many of d0, d1, … a kernel names.
-size_t namedSizes(plan::KernelOp kernel) {
-  std::set<std::string> names;
-  auto collect = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const otf::Size &size : sizesOf(tensor))
-        size.collectSymbols(names);
-  };
-  for (Type type : kernel.getArgumentTypes())
-    collect(type);
-  kernel.walk([&](Operation *op) {
-    for (Type type : op->getResultTypes())
-      collect(type);
-    if (auto size = dyn_cast<SizeOp>(op))
-      if (std::optional<otf::Size> value = otf::Size::parse(size.getSize()))
-        value->collectSymbols(names);
-  });
-  return names.size();
-}
-
 void checkLaunch(Checker &checker, plan::LaunchOp launch) {
   if (!launch.getExtent() || !launch.getGrain())
     checker.at(launch) << "has no extent or grain (run otf-schedule)";
@@ -205,7 +185,7 @@ void checkLaunch(Checker &checker, plan::LaunchOp launch) {
 
   auto kernel = checker.symbols.lookup<plan::KernelOp>(launch.getKernel());
   bool hasStates = llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<StateType>);
-  size_t expected = namedSizes(kernel) + (hasStates ? 3 : 0);
+  size_t expected = kernel.getSymbols().size() + (hasStates ? 3 : 0);
   if (launch.getSizes().size() != expected)
     checker.at(launch) << "gives " << launch.getSizes().size() << " sizes, and @"
                        << kernel.getSymName() << " names " << expected;

@@ -368,6 +368,57 @@ def OTF_GatedActivationOp : OTF_Op<"gated_activation", [Pure, AllTypesMatch<["ga
   let assemblyFormat = "$function $gate `,` $up attr-dict `:` type($result)";
 }
 
+def OTF_ComputeOp : OTF_Op<"compute", [Pure, SingleBlockImplicitTerminator<"EndOp">]> {
+  let summary = "tensors that independent work items write by loads and stores";
+  let description = [{
+    For what is no function from an output index to a scalar: running sums, sorting, scattering, recurrences, compaction. The body runs
+    once for each work item 0 … `extent` − 1, in any order and in parallel. It gets the item's number and, for each result, a
+    handle to store into and to load from. It reads tensors from outside by `tensor.extract`, as a `tensor.generate` does.
+
+    What the verifier cannot see is the writer's promise: an item reads and writes only elements that no other item writes; every
+    element of a result that is used gets stored; an element is loaded only after it was stored. The reference interpreter checks
+    each of these. A result that nobody uses is scratch memory.
+
+    1. `extent` is a size.
+    2. The body's arguments are an index and, for each result, a memref of its shape and element type.
+    3. Handles are operands of `memref.load` and `memref.store` only, which use nothing else.
+    4. Besides these the body has operations of arith, math, index and scf, `tensor.extract`, `tensor.dim` and `otf.size` only.
+
+    A running sum along each row, which a generate would compute from its start for each element:
+
+    ```mlir
+    %sums = otf.compute "b" : tensor<?x8xf32, #otf.dims<"b">> {
+    ^bb0(%row: index, %out: memref<?x8xf32>):
+      %total = scf.for %i = %zero to %eight step %one iter_args(%sum = %nothing) -> (f32) {
+        %x = tensor.extract %data[%row, %i] : tensor<?x8xf32, #otf.dims<"b">>
+        %next = arith.addf %sum, %x : f32
+        memref.store %next, %out[%row, %i] : memref<?x8xf32>
+        scf.yield %next : f32
+      }
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$extent);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$extent attr-dict `:` type($results) $body";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "mlir::TypeRange":$results, "const ::otf::Size &":$extent,
+      "llvm::function_ref<void(mlir::OpBuilder &, mlir::Value item, mlir::ValueRange handles)>":$body)>];
+}
+
+def OTF_EndOp : OTF_Op<"end", [Pure, ReturnLike, Terminator, ParentOneOf<["ComputeOp"]>]> {
+  let summary = "the end of a work item";
+  let description = [{
+    Left out in text.
+
+    ```mlir
+    otf.end
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def OTF_YieldOp : OTF_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LinearOp", "IfOp", "LoopOp"]>]> {
   let summary = "the value of an epilogue, or the values of a branch or a loop's body";
   let description = [{

@@ -135,19 +135,10 @@ struct KernelFacts {
 
 FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
   KernelFacts facts;
-  std::set<std::string> symbols;
-  auto collect = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const Size &size : sizesOf(tensor))
-        size.collectSymbols(symbols);
-    facts.hasState |= isa<StateType>(type);
-  };
-  llvm::for_each(kernel.getArgumentTypes(), collect);
-  llvm::for_each(kernel.getResultTypes(), collect);
+  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()), TypeRange(kernel.getResultTypes())})
+    facts.hasState |= llvm::any_of(types, llvm::IsaPred<StateType>);
   bool batchKnown = false;
   kernel.getBody().walk([&](Operation *op) {
-    if (auto size = dyn_cast<SizeOp>(op))
-      Size::parse(size.getSize())->collectSymbols(symbols);
     if (auto append = dyn_cast<AppendOp>(op)) {
       SmallVector<Size> shape = sizesOf(cast<RankedTensorType>(append.getUpdate().getType()));
       facts.batch = shape[0];
@@ -165,7 +156,7 @@ FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
   });
   if (facts.hasState && !batchKnown)
     return kernel.emitOpError() << "has a state but neither appends to it nor attends with it";
-  for (const std::string &symbol : symbols) {
+  for (const std::string &symbol : kernel.getSymbols()) {
     unsigned number;
     if (!StringRef(symbol).starts_with("d") ||
         StringRef(symbol).drop_front().getAsInteger(10, number)) {

@@ -32,7 +32,7 @@ namespace {
 
 bool hasKernel(Operation *op) {
   return isa<LinearOp, EmbeddingOp, NormOp, PrologueOp, RopeOp, AppendOp, AttentionOp,
-             tensor::GenerateOp>(op);
+             ComputeOp, tensor::GenerateOp>(op);
 }
 
 /// The names d0, d1, … of the distinct sizes met so far.
@@ -165,6 +165,10 @@ LogicalResult Outliner::outline(Operation *op) {
   kernel.getBody().walk([&](Operation *inner) {
     for (Value result : inner->getResults())
       result.setType(names[result.getType()]);
+    if (auto compute = dyn_cast<ComputeOp>(inner)) {
+      std::optional<otf::Size> extent = otf::Size::parse(compute.getExtent());
+      compute.setExtent(extent->isConstant() ? extent->str() : names[extent->str()].str());
+    }
     auto size = dyn_cast<SizeOp>(inner);
     if (!size)
       return;
@@ -239,7 +243,7 @@ static Value copyOf(OpBuilder &builder, Location loc, Value source) {
 /// kernels of its own, one for each value.
 LogicalResult Outliner::copyResults(Block &block) {
   Operation *end = block.getTerminator();
-  llvm::SmallPtrSet<Operation *, 8> writers;
+  llvm::SmallDenseSet<Value> written;
   for (OpOperand &result : end->getOpOperands()) {
     auto type = dyn_cast<RankedTensorType>(result.get().getType());
     if (!type)
@@ -250,7 +254,7 @@ LogicalResult Outliner::copyResults(Block &block) {
       source = reshape.getSource();
     Operation *writer = source.getDefiningOp();
     if (writer && writer->getBlock() == &block && (hasKernel(writer) || isa<plan::CallOp>(writer)) &&
-        writers.insert(writer).second)
+        written.insert(source).second)
       continue;
     OpBuilder builder(end);
     result.set(copyOf(builder, end->getLoc(), result.get()));

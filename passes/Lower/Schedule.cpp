@@ -152,9 +152,32 @@ Type contentOf(plan::LaunchOp launch, Value value) {
   return cast<plan::BufferType>(launch.getInputs()[argument.getArgNumber()].getType()).getContent();
 }
 
+/// A size over the kernel's d0, d1, … as the launch has it.
+FailureOr<otf::Size> substituted(plan::LaunchOp launch, const otf::Size &size) {
+  otf::Size result;
+  for (auto &[monomial, coefficient] : size.terms()) {
+    otf::Size term = coefficient;
+    for (StringRef name : monomial) {
+      uint64_t number;
+      if (!name.consume_front("d") || name.getAsInteger(10, number) ||
+          number >= launch.getSizes().size())
+        return launch.emitOpError() << "gives no size for the extent \"" << size.str() << "\"";
+      auto text = dyn_cast<StringAttr>(launch.getSizes()[number]);
+      std::optional<otf::Size> value = text ? otf::Size::parse(text.getValue()) : std::nullopt;
+      if (!value)
+        return launch.emitOpError() << "gives a size that is none: " << launch.getSizes()[number];
+      term = term * *value;
+    }
+    result = result + term;
+  }
+  return result;
+}
+
 FailureOr<otf::Size> extentOf(plan::LaunchOp launch, Operation *root) {
   if (auto linear = dyn_cast<LinearOp>(root))
     return otf::Size((linear.getWeight().getType().getRows() + 7) / 8);
+  if (auto compute = dyn_cast<ComputeOp>(root)) // its own, with the launch's sizes for d0, d1, …
+    return substituted(launch, *otf::Size::parse(compute.getExtent()));
   Value counted; // of which the first three dimensions are the items
   if (auto rope = dyn_cast<RopeOp>(root))
     counted = rope.getInput();

@@ -22,6 +22,11 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerContractions(registry);
   registerNorms(registry);
   registerControl(registry);
+  registerRecurrent(registry);
+  registerScans(registry);
+  registerScatter(registry);
+  registerSelection(registry);
+  registerSorting(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {

@@ -27,6 +27,7 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <vector>
 
 namespace otf::raise {
 
@@ -85,6 +86,11 @@ void registerReductions(Registry &);
 void registerContractions(Registry &);
 void registerNorms(Registry &);
 void registerControl(Registry &);
+void registerRecurrent(Registry &);
+void registerScans(Registry &);
+void registerScatter(Registry &);
+void registerSelection(Registry &);
+void registerSorting(Registry &);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
@@ -101,6 +107,13 @@ bool recognizeBias(Raiser &, onnx::NodeOp add);
 class Raiser {
 public:
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange indices)>;
+
+  /// A result of an otf.compute, and its body.
+  struct Output {
+    int64_t elementType;
+    llvm::SmallVector<Size> sizes;
+  };
+  using ComputeBody = llvm::function_ref<void(mlir::OpBuilder &, mlir::Value item, mlir::ValueRange handles)>;
 
   explicit Raiser(mlir::ModuleOp module);
 
@@ -152,6 +165,8 @@ public:
   Size freshSize(llvm::StringRef name) { return Size::symbol(freshSymbol(name.str())); }
   /// The same under sizes that a bind's program has compared.
   Known reshapedChecked(Known &what, llvm::ArrayRef<Size> sizes);
+  /// An otf.compute of `extent` work items, and its results. The body stores every element of each result that is used.
+  std::vector<Known> computed(llvm::ArrayRef<Output> results, const Size &extent, ComputeBody body);
   /// The same elements under another shape.
   Known reshaped(Known &what, llvm::ArrayRef<Size> sizes);
 

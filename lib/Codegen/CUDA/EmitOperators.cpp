@@ -37,6 +37,26 @@ bool emitGenerate(KernelFrame &k, tensor::GenerateOp op) {
   return true;
 }
 
+/// A thread a work item; the grid strides over the rest.
+bool emitCompute(KernelFrame &k, ComputeOp op) {
+  otf::Size extent = *otf::Size::parse(op.getExtent());
+  std::optional<std::string> total = k.size(extent, op.getLoc());
+  if (!total)
+    return false;
+  Block &body = op.getBody().front();
+  for (auto [handle, result] : llvm::zip(body.getArguments().drop_front(), op.getResults()))
+    k.memory[handle] = k.memory[result];
+  k.names[body.getArgument(0)] = "p";
+  k.line("otf::map(" + *total + ", [=](long long p) {");
+  ++k.indent;
+  if (!k.program(body, {{}, "0ll", {}}))
+    return false;
+  --k.indent;
+  k.line("});");
+  k.grid = KernelFrame::gridFor({extent});
+  return true;
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Contractions and rows
 //===------------------------------------------------------------------------------------------===//
