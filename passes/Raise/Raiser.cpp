@@ -20,7 +20,15 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerMovement(registry);
   registerReductions(registry);
   registerContractions(registry);
-  registerNorms(registry);
+  registerNormalizations(registry);
+  registerSoftmax(registry);
+  registerConvolutions(registry);
+  registerPooling(registry);
+  registerSampling(registry);
+  registerRegions(registry);
+  registerResize(registry);
+  registerTfIdf(registry);
+  registerTraining(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {

@@ -83,7 +83,15 @@ void registerShapes(Registry &);
 void registerMovement(Registry &);
 void registerReductions(Registry &);
 void registerContractions(Registry &);
-void registerNorms(Registry &);
+void registerNormalizations(Registry &);
+void registerSoftmax(Registry &);
+void registerConvolutions(Registry &);
+void registerPooling(Registry &);
+void registerSampling(Registry &);
+void registerRegions(Registry &);
+void registerResize(Registry &);
+void registerTfIdf(Registry &);
+void registerTraining(Registry &);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);

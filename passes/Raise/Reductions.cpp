@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over axes, and Softmax, as loops in the body of a generate.
+// Reductions over axes as loops in the body of a generate.
 
 #include "passes/Raise/Raiser.h"
 
@@ -124,49 +124,6 @@ LogicalResult raiseReduction(Raiser &raiser, onnx::NodeOp node, Reduction kind) 
   return success();
 }
 
-/// Since opset 13 along one axis; before, over all axes from `axis` on.
-LogicalResult raiseSoftmax(Raiser &raiser, onnx::NodeOp node) {
-  Known &input = raiser.input(node, 0);
-  int64_t rank = input.rank(), version = node.getVersion();
-  int64_t axis = node.intOr("axis", version < 13 ? 1 : -1);
-  axis = axis < 0 ? axis + rank : axis;
-  if (axis < 0 || axis >= rank || !isa<FloatType>(raiser.internalType(input.elementType)))
-    return raiser.fail(node, "expects floats and an axis inside rank " + Twine(rank));
-  int64_t end = version < 13 ? rank : axis + 1;
-  ArrayRef<Size> extents = ArrayRef<Size>(input.sizes).slice(axis, end - axis);
-  SmallVector<Size> sizes(input.sizes);
-  for (int64_t i = axis; i != end; ++i)
-    sizes[i] = 1;
-  Location l = node.getLoc();
-  Type type = raiser.internalType(input.elementType);
-  auto at = [&](ValueRange indices, ArrayRef<Value> loop) {
-    SmallVector<Value> all(indices);
-    for (int64_t i = axis; i != end; ++i)
-      all[i] = loop[i - axis];
-    return all;
-  };
-  Known largest = raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-    return reduce(b, l, extents, initialValue(b, l, type, Reduction::max),
-                  [&](OpBuilder &inner, ArrayRef<Value> loop, Value carried) {
-                    return combine(inner, l, Reduction::max, carried, raiser.element(inner, input, at(indices, loop)));
-                  });
-  });
-  auto exponential = [&](OpBuilder &b, ValueRange indices) -> Value {
-    Value x = raiser.element(b, input, indices), m = raiser.element(b, largest, indices);
-    return math::ExpOp::create(b, l, arith::SubFOp::create(b, l, x, m));
-  };
-  Known sum = raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-    return reduce(b, l, extents, initialValue(b, l, type, Reduction::sum),
-                  [&](OpBuilder &inner, ArrayRef<Value> loop, Value carried) {
-                    return combine(inner, l, Reduction::sum, carried, exponential(inner, at(indices, loop)));
-                  });
-  });
-  raiser.set(node, raiser.generated(input.elementType, input.sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    return arith::DivFOp::create(b, l, exponential(b, indices), raiser.element(b, sum, indices));
-  }));
-  return success();
-}
-
 } // namespace
 
 void raise::registerReductions(Registry &registry) {
@@ -177,5 +134,4 @@ void raise::registerReductions(Registry &registry) {
   add("ReduceMean", Reduction::mean);
   add("ReduceMax", Reduction::max);
   add("ReduceMin", Reduction::min);
-  registry.add("Softmax", raiseSoftmax, 1, 1);
 }
