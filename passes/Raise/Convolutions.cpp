@@ -166,7 +166,7 @@ LogicalResult raiseConvTranspose(Raiser &raiser, onnx::NodeOp node) {
       axis.before = autoPad == "SAME_UPPER" ? total / 2 : total - total / 2;
     } else {
       axis.before = autoPad == "VALID" ? 0 : (*pads)[i];
-      axis.output = full - Size(axis.before + (autoPad == "VALID" ? 0 : (*pads)[rank + i]));
+      axis.output = full - axis.before - Size(autoPad == "VALID" ? 0 : (*pads)[rank + i]);
     }
     window.push_back(axis);
   }
@@ -187,7 +187,7 @@ LogicalResult raiseConvTranspose(Raiser &raiser, onnx::NodeOp node) {
           SmallVector<Value> from;
           for (auto [i, axis] : llvm::enumerate(window)) {
             Value distance =
-                s.sub(s.add(at[2 + i], double(axis.before)), s.mul(taps[i], double(axis.dilation)));
+                s.sub(s.add(at[2 + i], s.index(axis.before)), s.mul(taps[i], double(axis.dilation)));
             Value position = distance;
             reached = s.both(reached, s.lessEqual(s.index(0), distance));
             if (axis.stride != 1) {

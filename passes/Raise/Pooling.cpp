@@ -138,7 +138,7 @@ LogicalResult raiseAveragePool(Raiser &raiser, onnx::NodeOp node) {
         for (auto [i, axis] : llvm::enumerate(*window)) {
           WindowAxis counted = axis;
           if (countPadding) {
-            counted.input = axis.input + Size(axis.before + axis.after);
+            counted.input = axis.input + axis.before + axis.after;
             counted.before = 0;
           }
           if (!counted.isPadded()) {
@@ -255,10 +255,10 @@ LogicalResult raiseMaxUnpool(Raiser &raiser, onnx::NodeOp node) {
   SmallVector<Size> sizes = inferred;
   if (raiser.hasInput(node, 2)) {
     Known &shape = raiser.input(node, 2);
-    if (!shape.integers || shape.integers->size() != x.rank())
-      return raiser.fail(node,
-                         "output_shape must be constant and have " + Twine(x.rank()) + " elements");
-    sizes.assign(shape.integers->begin(), shape.integers->end());
+    if (shape.sizes != SmallVector<Size>{Size(int64_t(x.rank()))} ||
+        shape.elementType != Element::Int64)
+      return raiser.fail(node, "output_shape must have " + Twine(x.rank()) + " elements");
+    sizes = shape.integers ? *shape.integers : raiser.bind(raiser.tensor(shape), "unpooled");
   }
   Type type = raiser.internalType(x.elementType);
   ArrayRef<Size> spatial = ArrayRef<Size>(x.sizes).drop_front(2);

@@ -58,7 +58,8 @@ LogicalResult raiseRoiAlign(Raiser &raiser, onnx::NodeOp node) {
           count[axis] = ratio ? s.index(ratio) : s.max(s.toIndex(s.ceil(bin[axis])), s.index(0));
         }
         Value image = s.asIndex(raiser.element(b, batches, {at[0]}));
-        Value known = s.inside(image, x.sizes[0]);
+        Value known =
+            s.both(s.inside(image, x.sizes[0]), s.both(s.some(x.sizes[2]), s.some(x.sizes[3])));
         Value points = s.mul(count[0], count[1]);
         Value initial = s.number(type, largest ? -std::numeric_limits<double>::infinity() : 0.0);
         auto step = [&](Scalars &s, ValueRange loop, ValueRange carried) {

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace otf;
@@ -40,14 +41,15 @@ struct ResizedAxis {
   Size from, to;
   std::optional<double> scale;
   Known *scales = nullptr, *roi = nullptr;
-  int64_t number = 0, count = 0; // its place among the axes that scales and roi are about
+  int64_t number = 0, count = 0; // its place among the axes that scales, sizes and roi are about
 
   Value scaleValue(Raiser &raiser, Scalars &s) const {
     Type f64 = s.b.getF64Type();
     if (scale)
       return s.number(f64, *scale);
-    if (scales)
-      return s.real(f64, raiser.element(s.b, *scales, {s.index(number)}));
+    if (scales) // one for all, or one for each
+      return s.real(
+          f64, raiser.element(s.b, *scales, {s.index(scales->sizes[0] == Size(1) ? 0 : number)}));
     return s.div(s.real(f64, s.index(to)), s.real(f64, s.index(from)));
   }
 };
@@ -185,15 +187,19 @@ Known resizeNearest(Raiser &raiser, Location l, const Resizing &how, Known &x, A
   return raiser.generated(x.elementType, sizes, [&](OpBuilder &b, ValueRange at) {
     Scalars s(b, l);
     SmallVector<Value> from(at);
-    Value outside;
+    Value outside, some;
     for (auto [axis, place] : llvm::zip(axes, places)) {
       Value c = raiser.element(b, place, {at[axis.axis]});
       if (how.coordinates == Coordinates::crop)
         outside =
             outside ? s.either(outside, isExtrapolated(s, c, axis)) : isExtrapolated(s, c, axis);
       from[axis.axis] = s.clamp(s.toIndex(roundedPlace(raiser, s, how, axis, c)), axis.from);
+      some = s.both(some, s.some(axis.from));
     }
-    return orExtrapolation(s, how, outside, raiser.element(b, x, from));
+    Value element = s.when(
+        some, [&](Scalars &s) { return raiser.element(s.b, x, from); },
+        [&](Scalars &s) { return s.number(raiser.internalType(x.elementType), 0); });
+    return orExtrapolation(s, how, outside, element);
   });
 }
 
@@ -247,8 +253,10 @@ Known resizeAxis(Raiser &raiser, Location l, const Resizing &how, Known &x,
             w = s.select(s.inside(position, axis.from), w, s.number(type, 0));
           SmallVector<Value> from(at);
           from[axis.axis] = s.clamp(position, axis.from);
-          return SmallVector<Value>{s.add(carried[0], s.mul(w, raiser.element(s.b, x, from))),
-                                    s.add(carried[1], w)};
+          Value element = s.when(
+              s.some(axis.from), [&](Scalars &s) { return raiser.element(s.b, x, from); },
+              [&](Scalars &s) { return s.number(type, 0); });
+          return SmallVector<Value>{s.add(carried[0], s.mul(w, element)), s.add(carried[1], w)};
         });
     Value result = sums[0];
     if (how.excludeOutside || how.antialias) // otherwise weights sum to one
@@ -285,24 +293,29 @@ Known asIntegers(Raiser &raiser, Location l, Known &x, int64_t elementType) {
   });
 }
 
-/// What the node's inputs say about each axis. Fails where a size depends on data.
-FailureOr<SmallVector<ResizedAxis>> readAxes(Raiser &raiser, onnx::NodeOp node, Known &x,
-                                             const Resizing &how) {
-  int64_t rank = x.rank();
+/// What the axes are made from.
+struct Request {
   SmallVector<int64_t> axes;
+  Known *roi = nullptr, *scales = nullptr, *sizes = nullptr;
+  std::optional<SmallVector<double>> constants; // of the scales
+  int common = 0;    // -1: the smallest ratio of sizes is every axis's scale; 1: the largest
+  Known commonScale; // where data gives it
+};
+
+LogicalResult readRequest(Raiser &raiser, onnx::NodeOp node, int64_t rank, const Resizing &how,
+                          Request &request) {
   if (auto given = dyn_cast_or_null<DenseI64ArrayAttr>(node.attribute("axes"))) {
     for (int64_t axis : given.asArrayRef()) {
       int64_t at = axis < 0 ? axis + rank : axis;
-      if (at < 0 || at >= rank || llvm::is_contained(axes, at))
+      if (at < 0 || at >= rank || llvm::is_contained(request.axes, at))
         return raiser.fail(node, "axis " + Twine(axis) + " is outside rank " + Twine(rank) +
                                      " or there twice");
-      axes.push_back(at);
+      request.axes.push_back(at);
     }
   } else {
-    for (int64_t i = 0; i != rank; ++i)
-      axes.push_back(i);
+    request.axes.resize(rank);
+    std::iota(request.axes.begin(), request.axes.end(), 0);
   }
-  int64_t count = axes.size();
   // An empty tensor stands for a missing one.
   auto given = [&](unsigned position) -> Known * {
     if (!raiser.hasInput(node, position) ||
@@ -311,72 +324,129 @@ FailureOr<SmallVector<ResizedAxis>> readAxes(Raiser &raiser, onnx::NodeOp node, 
     return &raiser.input(node, position);
   };
   bool old = node.getVersion() < 11;
-  Known *roi = old ? nullptr : given(1), *scales = given(old ? 1 : 2),
-        *sizes = old ? nullptr : given(3);
-  std::optional<SmallVector<double>> constants;
+  request.roi = old ? nullptr : given(1);
+  request.scales = given(old ? 1 : 2);
+  request.sizes = old ? nullptr : given(3);
   if (auto list =
           dyn_cast_or_null<DenseF32ArrayAttr>(node.attribute("scales"))) // Upsample of opset 7
-    constants = SmallVector<double>(list.asArrayRef().begin(), list.asArrayRef().end());
-  else if (scales && scales->reals)
-    constants = *scales->reals;
-  if (sizes && !sizes->integers)
-    return raiser.fail(node, "its sizes depend on data");
-  if (!sizes && scales && !constants)
-    return raiser.fail(node, "its scales depend on data");
-  if (!sizes && !constants)
+    request.constants = SmallVector<double>(list.asArrayRef().begin(), list.asArrayRef().end());
+  else if (request.scales && request.scales->reals)
+    request.constants = *request.scales->reals;
+  int64_t count = request.axes.size();
+  Known *what = request.sizes ? request.sizes : request.scales;
+  SmallVector<Size> length;
+  if (what)
+    length = what->sizes;
+  else if (request.constants)
+    length = {Size(int64_t(request.constants->size()))};
+  else
     return raiser.fail(node, "it has neither scales nor sizes");
-  size_t length = sizes ? sizes->integers->size() : constants->size();
-  if (int64_t(length) != count)
-    return raiser.fail(node, "it has " + Twine(length) + " scales or sizes for " + Twine(count) +
-                                 " axes");
+  if (length != SmallVector<Size>{Size(count)})
+    return raiser.fail(node, "it has " + elementCount(length).str() + " scales or sizes for " +
+                                 Twine(count) + " axes");
   if (how.coordinates == Coordinates::crop &&
-      (!roi || roi->rank() != 1 || roi->sizes[0] != Size(2 * count)))
+      (!request.roi || request.roi->sizes != SmallVector<Size>{Size(2 * count)}))
     return raiser.fail(node, "tf_crop_and_resize needs a roi of " + Twine(2 * count) + " elements");
-  SmallVector<ResizedAxis> result;
-  for (auto [number, axis] : llvm::enumerate(axes)) {
-    ResizedAxis each{size_t(axis), x.sizes[axis], {}, {}, nullptr, roi, int64_t(number), count};
-    if (sizes) {
-      each.to = (*sizes->integers)[number];
-      if (each.to.isConstant() && each.from.isConstant() && each.from != Size(0))
-        each.scale = double(*each.to.constant()) / double(*each.from.constant());
-    } else {
-      double scale = (*constants)[number];
+  if (!request.sizes && request.constants)
+    for (double scale : *request.constants)
       if (!(scale > 0) || scale > 1 << 20)
         return raiser.fail(node, "a scale is " + Twine(std::to_string(scale)) +
                                      ", and must be positive and at most 2^20");
-      each.scale = scale;
-      std::optional<int64_t> from = each.from.constant();
-      std::optional<Size> to;
-      if (from)
-        to = Size(int64_t(std::floor(double(*from) * scale)));
-      else if (scale == std::floor(scale))
-        to = each.from * Size(int64_t(scale));
-      else if (1 / scale == std::floor(1 / scale))
-        to = floorDivide(each.from, int64_t(1 / scale));
-      if (!to)
-        return raiser.fail(
-            node, "a size of " + each.from.str() + " times " + Twine(std::to_string(scale)) +
-                      " depends on the input (export the model with a fixed size there)");
-      each.to = *to;
-    }
-    result.push_back(each);
-  }
   StringRef policy = node.stringOr("keep_aspect_ratio_policy", "stretch");
-  if (!sizes || policy == "stretch")
-    return result;
-  if (policy != "not_larger" && policy != "not_smaller")
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
     return raiser.fail(node, "keep_aspect_ratio_policy " + policy + " is not supported");
-  double common = policy == "not_larger" ? std::numeric_limits<double>::infinity() : 0;
-  for (const ResizedAxis &axis : result) {
-    if (!axis.scale)
-      return raiser.fail(node, "keep_aspect_ratio_policy needs constant sizes");
-    common = policy == "not_larger" ? std::min(common, *axis.scale) : std::max(common, *axis.scale);
+  if (request.sizes)
+    request.common = policy == "not_larger" ? -1 : policy == "not_smaller" ? 1 : 0;
+  return success();
+}
+
+/// Sizes and scales where they are known while compiling, or follow from the input's sizes.
+bool placeAxes(Request &request, MutableArrayRef<ResizedAxis> axes) {
+  for (ResizedAxis &axis : axes) {
+    std::optional<int64_t> from = axis.from.constant();
+    if (request.sizes) {
+      if (!request.sizes->integers)
+        return false;
+      axis.to = (*request.sizes->integers)[axis.number];
+      if (axis.to.isConstant() && from && *from > 0)
+        axis.scale = double(*axis.to.constant()) / double(*from);
+      continue;
+    }
+    if (!request.constants)
+      return false;
+    axis.scale = (*request.constants)[axis.number];
+    if (from)
+      axis.to = int64_t(std::floor(double(*from) * *axis.scale));
+    else if (*axis.scale == std::floor(*axis.scale))
+      axis.to = axis.from * Size(int64_t(*axis.scale));
+    else
+      return false;
   }
-  for (ResizedAxis &axis : result) {
+  if (request.common == 0)
+    return true;
+  double common = request.common < 0 ? std::numeric_limits<double>::infinity() : 0;
+  for (ResizedAxis &axis : axes) {
+    if (!axis.scale)
+      return false;
+    common = request.common < 0 ? std::min(common, *axis.scale) : std::max(common, *axis.scale);
+  }
+  for (ResizedAxis &axis : axes) {
     axis.scale = common;
     axis.to = int64_t(common * double(*axis.from.constant()) + 0.5);
   }
-  return result;
+  return true;
+}
+
+/// The same when the plan runs. A size is -1 where the data makes no sense.
+void placeByData(Raiser &raiser, Location l, Request &request, MutableArrayRef<ResizedAxis> axes) {
+  Type f64 = raiser.builder.getF64Type(), i64 = raiser.builder.getI64Type();
+  auto ratio = [&](Scalars &s, const ResizedAxis &axis) {
+    Value to = s.real(f64, raiser.element(s.b, *request.sizes, {s.index(axis.number)}));
+    return s.div(to, s.real(f64, s.index(axis.from)));
+  };
+  if (request.common)
+    request.commonScale =
+        raiser.generated(Element::Double, {Size(1)}, [&](OpBuilder &b, ValueRange) {
+          Scalars s(b, l);
+          Value common;
+          for (const ResizedAxis &axis : axes) {
+            Value each = ratio(s, axis);
+            common = !common              ? each
+                     : request.common < 0 ? s.min(common, each)
+                                          : s.max(common, each);
+          }
+          return common;
+        });
+  for (ResizedAxis &axis : axes) {
+    axis.scale.reset();
+    if (request.common)
+      axis.scales = &request.commonScale;
+    else if (!request.sizes && request.constants)
+      axis.scale = (*request.constants)[axis.number];
+    else if (!request.sizes)
+      axis.scales = request.scales;
+  }
+  Value sizes =
+      raiser.generate(i64, {Size(int64_t(axes.size()))}, [&](OpBuilder &b, ValueRange at) -> Value {
+        Scalars s(b, l);
+        Value result = s.index(-1);
+        for (const ResizedAxis &axis : axes) {
+          Value to;
+          if (request.sizes && !request.common) {
+            to = s.asIndex(raiser.element(b, *request.sizes, {s.index(axis.number)}));
+          } else {
+            Value size = s.mul(axis.scaleValue(raiser, s), s.real(f64, s.index(axis.from)));
+            to = s.toIndex(s.floor(request.common ? s.add(size, 0.5) : size));
+          }
+          // Nothing grows from an empty axis.
+          Value empty = s.both(s.equal(s.index(axis.from), s.index(0)), s.less(s.index(0), to));
+          to = s.select(empty, s.index(-1), to);
+          result = s.select(s.equal(at[0], s.index(axis.number)), to, result);
+        }
+        return s.asInteger(i64, result);
+      });
+  for (auto [axis, size] : llvm::zip(axes, raiser.bind(sizes, "resized")))
+    axis.to = size;
 }
 
 LogicalResult raiseResize(Raiser &raiser, onnx::NodeOp node) {
@@ -384,13 +454,25 @@ LogicalResult raiseResize(Raiser &raiser, onnx::NodeOp node) {
   FailureOr<Resizing> how = readAttributes(raiser, node);
   if (failed(how))
     return failure();
-  FailureOr<SmallVector<ResizedAxis>> all = readAxes(raiser, node, x, *how);
-  if (failed(all))
+  Request request;
+  if (failed(readRequest(raiser, node, x.rank(), *how, request)))
     return failure();
   Location l = node.getLoc();
+  SmallVector<ResizedAxis, 4> all;
+  for (auto [number, axis] : llvm::enumerate(request.axes))
+    all.push_back({size_t(axis),
+                   x.sizes[axis],
+                   {},
+                   {},
+                   nullptr,
+                   request.roi,
+                   int64_t(number),
+                   int64_t(request.axes.size())});
+  if (!placeAxes(request, all))
+    placeByData(raiser, l, request, all);
   SmallVector<Size> sizes(x.sizes);
   SmallVector<ResizedAxis> axes; // those that change
-  for (const ResizedAxis &axis : *all) {
+  for (const ResizedAxis &axis : all) {
     std::optional<int64_t> to = axis.to.constant();
     if (to && *to > 0 && axis.from == Size(0))
       return raiser.fail(node, "an axis of size 0 cannot grow");

@@ -139,6 +139,8 @@ Value raise::sample(Scalars &s, Type elementType, ArrayRef<SampledAxis> axes,
       indices.push_back(resolve(s, type, place, axis.size, outside));
       if (outside == Outside::zeros)
         inside = s.both(inside, s.inside(place, axis.size));
+      else
+        inside = s.both(inside, s.some(axis.size));
     }
     return s.when(
         inside, [&](Scalars &s) { return read(s, indices); },

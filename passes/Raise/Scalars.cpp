@@ -77,6 +77,10 @@ Value Scalars::inside(Value i, const Size &size) {
   return both(lessEqual(index(0), i), less(i, index(size)));
 }
 
+Value Scalars::some(const Size &size) {
+  return size.isAtLeast(1) ? Value() : less(index(0), index(size));
+}
+
 Value Scalars::clamp(Value i, const Size &size) {
   return max(min(i, index(size - Size(1))), index(0));
 }

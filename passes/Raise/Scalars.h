@@ -49,7 +49,9 @@ public:
   Value select(Value condition, Value x, Value y);
   /// 0 ≤ i < size, for an index.
   Value inside(Value i, const Size &size);
-  /// i moved into 0 … size − 1.
+  /// size > 0, or null where that is so whatever the symbols are.
+  Value some(const Size &size);
+  /// i moved into 0 … size − 1; 0 where that is empty.
   Value clamp(Value i, const Size &size);
 
   Value abs(Value x);

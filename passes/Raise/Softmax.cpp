@@ -162,6 +162,8 @@ LogicalResult gatherLoss(Raiser &raiser, onnx::NodeOp node, Known &scores) {
   if (target.sizes != expected)
     return raiser.fail(node, "its targets do not have the scores' shape without the classes");
   Size classes = scores.sizes[1];
+  if (!classes.isAtLeast(1))
+    return raiser.fail(node, "its scores may have no classes: " + classes.str());
   if (raiser.hasInput(node, 2) && raiser.input(node, 2).sizes != SmallVector<Size>{classes})
     return raiser.fail(node, "its weights must have an element for each class");
   StringRef reduction = node.stringOr("reduction", "mean");

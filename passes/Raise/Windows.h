@@ -13,7 +13,7 @@ namespace otf::raise {
 struct WindowAxis {
   Size input, output;
   int64_t kernel = 1, stride = 1, dilation = 1;
-  int64_t before = 0, after = 0; // positions outside the input
+  Size before, after; // positions outside the input
 
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
   /// The input position of a tap.
@@ -45,9 +45,6 @@ struct Tap {
   mlir::Value inside;
 };
 Tap tapOf(Scalars &, llvm::ArrayRef<WindowAxis>, mlir::ValueRange o, mlir::ValueRange k);
-
-/// ⌊size / divisor⌋ where it is known whatever the symbols are.
-std::optional<Size> floorDivide(const Size &size, int64_t divisor);
 
 } // namespace otf::raise
 

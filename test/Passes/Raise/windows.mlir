@@ -8,12 +8,11 @@
 // CHECK: scf.for
 // CHECK: scf.if
 // CHECK: tensor.extract %arg0
-// CHECK: -> tensor<?x4x8xf32, #otf.dims<"n">>
+// CHECK: } : tensor<?x4x8xf32, #otf.dims<"n">>
 module attributes {onnx.files = ["m"]} {
-  onnx.initializer @w = #onnx.blob<file = 0, offset = 0, length = 144, type = 1, dims = [4, 3, 3]>
-  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["n", 3, 8]})
+  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["n", 3, 8]},
+                  %w: !onnx.value {onnx.name = "w", onnx.type = 1 : i64, onnx.dims = [4, 3, 3]})
       -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
-    %w = onnx.get @w
     %0 = onnx.node "Conv" version 18 (%x, %w) {auto_pad = "SAME_UPPER"}
     return %0 : !onnx.value
   }
@@ -23,7 +22,7 @@ module attributes {onnx.files = ["m"]} {
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: scf.if
-// CHECK: -> tensor<?x3x4xf32, #otf.dims<"n">>
+// CHECK: } : tensor<?x3x4xf32, #otf.dims<"n">>
 module attributes {onnx.files = ["m"]} {
   func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["n", 3, 8]})
       -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
