@@ -51,8 +51,8 @@ Known contraction(Raiser &raiser, onnx::NodeOp node, int64_t elementType, ArrayR
                   function_ref<std::pair<Value, Value>(OpBuilder &, ValueRange, Value)> operands) {
   Type type = raiser.internalType(elementType);
   return raiser.generated(elementType, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
-    return s.fold(s.index(depth), s.zero(type), [&](Scalars inner, ArrayRef<Value> loop, Value carried) {
+    Expressions s{b, node.getLoc()};
+    return s.fold(s.index(depth), s.zero(type), [&](Expressions inner, ArrayRef<Value> loop, Value carried) {
       auto [x, y] = operands(inner.b, indices, loop[0]);
       return inner.add(carried, inner.mul(x, y));
     });
@@ -171,7 +171,7 @@ LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
   if (hasC && raiser.broadcast(raiser.input(node, 2).sizes, product.sizes) != product.sizes)
     return raiser.fail(node, "C does not broadcast to the product");
   raiser.set(node, raiser.generated(product.elementType, product.sizes, [&](OpBuilder &inner, ValueRange at) -> Value {
-    Scalars s{inner, node.getLoc()};
+    Expressions s{inner, node.getLoc()};
     Type type = raiser.internalType(product.elementType);
     // Integers are scaled in f64, and the sum is cut towards zero.
     bool exact = isa<FloatType>(type) || (alpha == std::trunc(alpha) && beta == std::trunc(beta));

@@ -120,8 +120,8 @@ LogicalResult raiseEinsum(Raiser &raiser, onnx::NodeOp node) {
   if (type.isInteger(1))
     return raiser.fail(node, "elements must be numbers");
   raiser.set(node, raiser.generated(elementType, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
-    auto product = [&](Scalars inner, ArrayRef<Value> loop) {
+    Expressions s{b, node.getLoc()};
+    auto product = [&](Expressions inner, ArrayRef<Value> loop) {
       std::map<int, Value> places;
       for (auto [label, index] : llvm::zip(equation->output, indices))
         places[label] = index;
@@ -139,7 +139,7 @@ LogicalResult raiseEinsum(Raiser &raiser, onnx::NodeOp node) {
     };
     if (summed.empty())
       return product(s, {});
-    return s.fold(s.indexes(loops), s.zero(type), [&](Scalars inner, ArrayRef<Value> loop, Value carried) {
+    return s.fold(s.indexes(loops), s.zero(type), [&](Expressions inner, ArrayRef<Value> loop, Value carried) {
       return inner.add(carried, product(inner, loop));
     });
   }));

@@ -49,13 +49,13 @@ LogicalResult raiseCol2Im(Raiser &raiser, onnx::NodeOp node) {
     return failure();
   Type type = raiser.internalType(input.elementType);
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> loops, extent;
     for (size_t i = 0; i != dims; ++i) {
       loops.push_back((*block)[i].emit(s));
       extent.push_back(counts[i].emit(s));
     }
-    return s.fold(loops, s.zero(type), [&](Scalars inner, ArrayRef<Value> loop, Value carried) {
+    return s.fold(loops, s.zero(type), [&](Expressions inner, ArrayRef<Value> loop, Value carried) {
       Value row = indices[1], column = inner.index(0), inside;
       for (size_t i = 0; i != dims; ++i) {
         Value at = inner.sub(inner.add(indices[2 + i], pads[i]), inner.mul(loop[i], dilations[i]));
@@ -66,7 +66,7 @@ LogicalResult raiseCol2Im(Raiser &raiser, onnx::NodeOp node) {
         row = inner.add(inner.mul(row, loops[i]), loop[i]);
         column = inner.add(inner.mul(column, extent[i]), place);
       }
-      Value x = inside ? inner.whenElseZero(inside, type, [&](Scalars then) {
+      Value x = inside ? inner.whenElseZero(inside, type, [&](Expressions then) {
         return raiser.element(then.b, input, {indices[0], row, column});
       }) : raiser.element(inner.b, input, {indices[0], row, column});
       return inner.add(carried, x);
@@ -78,7 +78,7 @@ LogicalResult raiseCol2Im(Raiser &raiser, onnx::NodeOp node) {
 /// One dimension's scale: a constant, or an element at run time.
 struct Scale {
   std::optional<double> constant;
-  std::function<Value(Scalars)> emit; // f32
+  std::function<Value(Expressions)> emit; // f32
 
   bool isOne() const { return constant == 1.0; }
 };
@@ -91,7 +91,7 @@ LogicalResult raiseUpsample(Raiser &raiser, onnx::NodeOp node) {
   bool linear = mode == "linear" || mode == "bilinear";
   SmallVector<Scale> scales;
   auto add = [&](double value) {
-    scales.push_back({value, [value](Scalars s) { return s.constant(s.b.getF32Type(), value); }});
+    scales.push_back({value, [value](Expressions s) { return s.constant(s.b.getF32Type(), value); }});
   };
   // An attribute in opset 7, an input in 9.
   if (raiser.hasInput(node, 1)) {
@@ -102,7 +102,7 @@ LogicalResult raiseUpsample(Raiser &raiser, onnx::NodeOp node) {
       if (given.reals)
         add((*given.reals)[i]);
       else
-        scales.push_back({std::nullopt, [&, i](Scalars s) { return raiser.element(s.b, given, s.index(int64_t(i))); }});
+        scales.push_back({std::nullopt, [&, i](Expressions s) { return raiser.element(s.b, given, s.index(int64_t(i))); }});
   } else if (auto given = dyn_cast_or_null<DenseF32ArrayAttr>(node.attribute("scales"))) {
     for (float value : given.asArrayRef())
       add(value);
@@ -120,7 +120,7 @@ LogicalResult raiseUpsample(Raiser &raiser, onnx::NodeOp node) {
     else if (scale.constant && extent)
       extents.push_back(Number(int64_t(std::floor(float(*extent) * float(*scale.constant)))));
     else
-      extents.push_back(Number([size = size, scale = scale](Scalars s) -> Value {
+      extents.push_back(Number([size = size, scale = scale](Expressions s) -> Value {
         Value real = s.mul(s.fromIndex(s.b.getF32Type(), s.index(size)), scale.emit(s));
         return s.max(s.toIndex(math::FloorOp::create(s.b, s.l, real)), s.index(0));
       }));
@@ -129,7 +129,7 @@ LogicalResult raiseUpsample(Raiser &raiser, onnx::NodeOp node) {
   if (failed(sizes))
     return failure();
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Type real = b.getF32Type();
     SmallVector<Value> at(indices);
     // Corners of the cell around the place, each with its weight.

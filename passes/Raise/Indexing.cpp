@@ -46,7 +46,7 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.set(node, raiser.generated(data.elementType, result.sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value id = s.toIndex(raiser.element(b, ids, indices.slice(axis, ids.rank())));
     SmallVector<Value> all(indices.begin(), indices.begin() + axis);
     all.push_back(s.position(id, s.index(data.sizes[axis])));
@@ -63,7 +63,7 @@ LogicalResult raiseGatherElements(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "its inputs must have one rank, and axis must be inside it");
   raiser.limitIndices(node.getInputs()[1], data.sizes[*axis]);
   raiser.set(node, raiser.generated(data.elementType, ids.sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
     for (size_t i = 0; i != at.size(); ++i) {
       if (int64_t(i) == *axis)
@@ -94,7 +94,7 @@ LogicalResult raiseGatherND(Raiser &raiser, onnx::NodeOp node) {
   SmallVector<Size> sizes(ids.sizes.begin(), ids.sizes.end() - 1);
   sizes.append(data.sizes.begin() + batch + *width, data.sizes.end());
   raiser.set(node, raiser.generated(data.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices.begin(), indices.begin() + batch), id(indices.begin(), indices.begin() + outer);
     id.push_back({});
     for (int64_t i = 0; i != *width; ++i) {
@@ -121,7 +121,7 @@ LogicalResult raiseOneHot(Raiser &raiser, onnx::NodeOp node) {
   SmallVector<Size> sizes(ids.sizes);
   sizes.insert(sizes.begin() + *axis, extent->front());
   raiser.set(node, raiser.generated(values.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
     at.erase(at.begin() + *axis);
     Value id = s.toIndex(raiser.element(b, ids, at));
@@ -148,7 +148,7 @@ LogicalResult raiseTensorScatter(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "write_indices must have " + cache.sizes[0].str() + " elements");
   Type type = raiser.internalType(cache.elementType);
   raiser.set(node, raiser.generated(cache.elementType, cache.sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
     if (hasStart) {
       Value start = s.toIndex(raiser.element(b, raiser.input(node, 2), {indices[0]}));

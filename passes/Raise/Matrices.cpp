@@ -25,7 +25,7 @@ LogicalResult raiseTrilu(Raiser &raiser, onnx::NodeOp node) {
   Number k = diagonal->empty() ? Number(0) : diagonal->front();
   Type type = raiser.internalType(input.elementType);
   raiser.set(node, raiser.generated(input.elementType, input.sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value row = indices[indices.size() - 2], column = indices.back();
     Value distance = s.sub(column, row), offset = k.emit(s);
     Value kept = upper ? s.atLeast(distance, offset) : s.atLeast(offset, distance);
@@ -41,7 +41,7 @@ LogicalResult raiseEyeLike(Raiser &raiser, onnx::NodeOp node) {
   if (input.rank() != 2 || !type)
     return raiser.fail(node, "expects rank 2 and a numeric type");
   raiser.set(node, raiser.generated(elementType, input.sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     return s.select(s.equal(s.sub(indices[1], indices[0]), s.index(k)), s.constant(type, 1), s.zero(type));
   }));
   return success();
@@ -64,24 +64,24 @@ LogicalResult raiseDet(Raiser &raiser, onnx::NodeOp node) {
     return all;
   };
   Known matrix = input, result;
-  result = raiser.generated(input.elementType, batch, [&](OpBuilder &b, ValueRange) { return Scalars{b, l}.constant(type, 1); });
+  result = raiser.generated(input.elementType, batch, [&](OpBuilder &b, ValueRange) { return Expressions{b, l}.constant(type, 1); });
   for (int64_t n = *rows; n > 0; --n) {
     // The row of the largest element of the first column.
     Known pivot = raiser.generated(onnx::ElementType::Int64, batch, [&](OpBuilder &b, ValueRange outer) -> Value {
-      Scalars s{b, l};
-      auto size = [&](Scalars inner, Value row) -> Value {
+      Expressions s{b, l};
+      auto size = [&](Expressions inner, Value row) -> Value {
         return math::AbsFOp::create(inner.b, l, raiser.element(inner.b, matrix, at(outer, {row, inner.index(0)})));
       };
-      SmallVector<Value> found = s.loop({s.index(n)}, {s.index(0), s.zero(type)}, [&](Scalars inner, ArrayRef<Value> loop, ValueRange carried) {
+      SmallVector<Value> found = s.loop({s.index(n)}, {s.index(0), s.zero(type)}, [&](Expressions inner, ArrayRef<Value> loop, ValueRange carried) {
         Value x = size(inner, loop[0]), better = inner.less(carried[1], x);
         return SmallVector<Value>{inner.select(better, loop[0], carried[0]), inner.select(better, x, carried[1])};
       });
       return s.fromIndex(b.getI64Type(), found[0]);
     });
-    auto pivotRow = [&](Scalars s, ValueRange outer) { return s.toIndex(raiser.element(s.b, pivot, outer)); };
+    auto pivotRow = [&](Expressions s, ValueRange outer) { return s.toIndex(raiser.element(s.b, pivot, outer)); };
     Known product = result;
     result = raiser.generated(input.elementType, batch, [&](OpBuilder &b, ValueRange outer) -> Value {
-      Scalars s{b, l};
+      Expressions s{b, l};
       Value row = pivotRow(s, outer), x = raiser.element(b, matrix, at(outer, {row, s.index(0)}));
       Value sign = s.select(s.equal(row, s.index(0)), s.constant(type, 1), s.constant(type, -1));
       return s.mul(raiser.element(b, product, outer), s.mul(x, sign));
@@ -92,7 +92,7 @@ LogicalResult raiseDet(Raiser &raiser, onnx::NodeOp node) {
     sizes.append({Size(n - 1), Size(n - 1)});
     Known whole = matrix;
     matrix = raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-      Scalars s{b, l};
+      Expressions s{b, l};
       ValueRange outer = indices.drop_back(2);
       Value first = pivotRow(s, outer), zero = s.index(0), column = s.add(indices.back(), 1);
       // The pivot's row changed places with the first.
@@ -132,7 +132,7 @@ LogicalResult raiseAffineGrid(Raiser &raiser, onnx::NodeOp node) {
     return failure();
   sizes->push_back(dims);
   raiser.set(node, raiser.generated(theta.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value row = indices.back();
     Value sum = raiser.element(b, theta, {indices[0], row, s.index(dims)});
     for (int64_t i = 0; i != dims; ++i) {

@@ -40,7 +40,7 @@ LogicalResult raiseTranspose(Raiser &raiser, onnx::NodeOp node) {
 
 /// The part of a Concat along `axis` that holds each index, by nested selects. All parts are read, at indices that are
 /// clamped into them, so that no load leaves its tensor.
-Value concatElement(Raiser &raiser, Scalars s, ArrayRef<Known *> parts, size_t axis, ValueRange indices) {
+Value concatElement(Raiser &raiser, Expressions s, ArrayRef<Known *> parts, size_t axis, ValueRange indices) {
   Value result;
   Size start = 0;
   Value zero = s.index(0);
@@ -57,7 +57,7 @@ Value concatElement(Raiser &raiser, Scalars s, ArrayRef<Known *> parts, size_t a
     Value value = part->sizes[axis].isConstant()
                       ? raiser.element(s.b, *part, at)
                       : s.whenElseZero(s.atLeast(last, zero), type,
-                                       [&](Scalars then) { return raiser.element(then.b, *part, at); });
+                                       [&](Expressions then) { return raiser.element(then.b, *part, at); });
     result = result ? s.select(s.atLeast(indices[axis], begin), value, result) : value;
     start = start + part->sizes[axis];
   }
@@ -116,7 +116,7 @@ LogicalResult raiseConcat(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.set(node, raiser.generated(result.elementType, result.sizes, [&](OpBuilder &b, ValueRange indices) {
-    return concatElement(raiser, Scalars{b, node.getLoc()}, parts, axis, indices);
+    return concatElement(raiser, Expressions{b, node.getLoc()}, parts, axis, indices);
   }));
   return success();
 }
@@ -139,7 +139,7 @@ LogicalResult raiseTile(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
     for (size_t i = 0; i != at.size(); ++i)
       if ((*sizes)[i] != input.sizes[i] && input.sizes[i] != Size(1))
@@ -159,7 +159,7 @@ LogicalResult raiseReverseSequence(Raiser &raiser, onnx::NodeOp node) {
   if (lengths.rank() != 1 || lengths.sizes[0] != input.sizes[*batch])
     return raiser.fail(node, "sequence_lens must have " + input.sizes[*batch].str() + " elements");
   raiser.set(node, raiser.generated(input.elementType, input.sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
     Value length = s.toIndex(raiser.element(b, lengths, {indices[*batch]}));
     length = s.min(length, s.index(input.sizes[*time]));
@@ -182,7 +182,7 @@ LogicalResult raiseDepthToSpace(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "its " + input.sizes[1].str() + " channels must divide by " + Twine(block) + " squared");
   SmallVector<Size> sizes = {input.sizes[0], *depth, input.sizes[2] * Size(block), input.sizes[3] * Size(block)};
   raiser.set(node, raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value extent = s.index(block);
     Value row = s.rem(indices[2], extent), column = s.rem(indices[3], extent);
     Value offset = s.add(s.mul(row, block), column);
@@ -205,7 +205,7 @@ LogicalResult raiseSpaceToDepth(Raiser &raiser, onnx::NodeOp node) {
                                  " must divide by " + Twine(block));
   SmallVector<Size> sizes = {input.sizes[0], input.sizes[1] * Size(block) * Size(block), *height, *width};
   raiser.set(node, raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value squared = s.index(block * block), channels = s.index(input.sizes[1]);
     Value channel = depthFirst ? s.rem(indices[1], channels) : s.div(indices[1], squared);
     Value offset = depthFirst ? s.div(indices[1], channels) : s.rem(indices[1], squared);

@@ -27,8 +27,8 @@ std::string nameOf(StringRef op, ArrayRef<Number> operands) {
   return name;
 }
 
-Number combine(StringRef name, const Number &a, const Number &b, Value (Scalars::*op)(Value, Value)) {
-  return Number([=](Scalars s) {
+Number combine(StringRef name, const Number &a, const Number &b, Value (Expressions::*op)(Value, Value)) {
+  return Number([=](Expressions s) {
     Value x = a.emit(s), y = b.emit(s);
     return (s.*op)(x, y);
   }, nameOf(name, {a, b}));
@@ -50,31 +50,31 @@ bool same(const Number &a, const Number &b) { return a.size() && b.size() && *a.
 Number raise::operator+(const Number &a, const Number &b) {
   if (a.is(0) || b.is(0))
     return a.is(0) ? b : a;
-  return a.size() && b.size() ? Number(*a.size() + *b.size()) : combine("add", a, b, &Scalars::add);
+  return a.size() && b.size() ? Number(*a.size() + *b.size()) : combine("add", a, b, &Expressions::add);
 }
 
 Number raise::operator-(const Number &a, const Number &b) {
   if (b.is(0))
     return a;
-  return a.size() && b.size() ? Number(*a.size() - *b.size()) : combine("sub", a, b, &Scalars::sub);
+  return a.size() && b.size() ? Number(*a.size() - *b.size()) : combine("sub", a, b, &Expressions::sub);
 }
 
 Number raise::operator*(const Number &a, const Number &b) {
   if (a.is(1) || b.is(1))
     return a.is(1) ? b : a;
-  return a.size() && b.size() ? Number(*a.size() * *b.size()) : combine("mul", a, b, &Scalars::mul);
+  return a.size() && b.size() ? Number(*a.size() * *b.size()) : combine("mul", a, b, &Expressions::mul);
 }
 
 Number raise::minimum(const Number &a, const Number &b) {
   if (a.isAtLeast(b) || b.isAtLeast(a))
     return a.isAtLeast(b) ? b : a;
-  return combine("min", a, b, &Scalars::min);
+  return combine("min", a, b, &Expressions::min);
 }
 
 Number raise::maximum(const Number &a, const Number &b) {
   if (a.isAtLeast(b) || b.isAtLeast(a))
     return a.isAtLeast(b) ? a : b;
-  return combine("max", a, b, &Scalars::max);
+  return combine("max", a, b, &Expressions::max);
 }
 
 Number raise::quotient(const Number &a, const Number &b) {
@@ -86,7 +86,7 @@ Number raise::quotient(const Number &a, const Number &b) {
   if (a.size() && b.size())
     if (std::optional<Size> exact = a.size()->divide(*b.size()))
       return Number(*exact);
-  return Number([=](Scalars s) {
+  return Number([=](Expressions s) {
     Value dividend = a.emit(s), divisor = b.emit(s);
     return s.div(dividend, y ? divisor : s.max(divisor, s.index(1)));
   }, nameOf("div", {a, b}));
@@ -97,7 +97,7 @@ Number raise::ifNegative(const Number &a, const Number &x, const Number &y) {
     return *negative ? x : y;
   if (same(x, y))
     return x;
-  return Number([=](Scalars s) {
+  return Number([=](Expressions s) {
     Value condition = s.less(a.emit(s), s.index(0));
     Value then = x.emit(s);
     return s.select(condition, then, y.emit(s));
@@ -109,7 +109,7 @@ Number raise::ifEqual(const Number &a, const Number &b, const Number &x, const N
     return x;
   if (isNegative(a - b) == true || isNegative(b - a) == true)
     return y;
-  return Number([=](Scalars s) {
+  return Number([=](Expressions s) {
     Value left = a.emit(s);
     Value condition = s.equal(left, b.emit(s));
     Value then = x.emit(s);
@@ -123,7 +123,7 @@ Number raise::numberAt(Raiser &raiser, Known &what, size_t position) {
   if (what.reals)
     return Number(int64_t((*what.reals)[position]));
   std::string name = llvm::utohexstr(reinterpret_cast<uintptr_t>(raiser.tensor(what).getAsOpaquePointer())) + ":" + std::to_string(position);
-  return Number([&raiser, &what, position](Scalars s) {
+  return Number([&raiser, &what, position](Expressions s) {
     SmallVector<Value> at(what.rank());
     size_t rest = position;
     for (size_t i = what.rank(); i-- > 0;) {
@@ -206,7 +206,7 @@ FailureOr<SmallVector<Size>> raise::settled(Raiser &raiser, onnx::NodeOp node, A
   if (!open.empty() || !undecided.empty()) {
     int64_t count = std::max<size_t>(open.size(), 1); // a check alone needs a number to fail with
     Known values = raiser.generated(Element::Int64, {Size(count)}, [&](OpBuilder &b, ValueRange at) -> Value {
-      Scalars s{b, node.getLoc()};
+      Expressions s{b, node.getLoc()};
       Value value = s.index(0);
       for (auto [i, number] : llvm::enumerate(open)) {
         Value mine = number.emit(s);
@@ -317,12 +317,12 @@ std::optional<int64_t> raise::axisInside(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-Value raise::guardedElement(Raiser &raiser, Scalars s, Known &what, ValueRange at) {
+Value raise::guardedElement(Raiser &raiser, Expressions s, Known &what, ValueRange at) {
   Size count = elementCount(what.sizes);
   if (std::optional<int64_t> constant = count.constant())
     return *constant ? raiser.element(s.b, what, at) : s.zero(raiser.internalType(what.elementType));
   return s.whenElseZero(s.less(s.index(0), s.index(count)), raiser.internalType(what.elementType),
-                        [&](Scalars then) { return raiser.element(then.b, what, at); });
+                        [&](Expressions then) { return raiser.element(then.b, what, at); });
 }
 
 SmallVector<Number> raise::compacted(ArrayRef<Size> values, ArrayRef<Number> dropped, size_t count) {

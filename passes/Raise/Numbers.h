@@ -8,13 +8,13 @@
 #define OTF_PASSES_RAISE_NUMBERS_H
 
 #include "passes/Raise/Raiser.h"
-#include "passes/Raise/Scalars.h"
+#include "passes/Raise/Expressions.h"
 
 namespace otf::raise {
 
 class Number {
 public:
-  using Compute = std::function<mlir::Value(Scalars)>; // gives an index
+  using Compute = std::function<mlir::Value(Expressions)>; // gives an index
 
   Number(Size size) : size_(std::move(size)) {}
   Number(int64_t value) : size_(Size(value)) {}
@@ -29,7 +29,7 @@ public:
 
   std::string key() const { return size_ ? size_->str() : name; }
 
-  mlir::Value emit(Scalars s) const { return size_ ? s.index(*size_) : compute(s); }
+  mlir::Value emit(Expressions s) const { return size_ ? s.index(*size_) : compute(s); }
 
 private:
   std::optional<Size> size_;
@@ -98,7 +98,7 @@ Known reshapedTo(Raiser &, Known &, llvm::ArrayRef<Size> sizes);
 llvm::SmallVector<Number> compacted(llvm::ArrayRef<Size> values, llvm::ArrayRef<Number> dropped, size_t count);
 
 /// An element of a tensor that may have none at run time; of an empty one, zero.
-mlir::Value guardedElement(Raiser &, Scalars, Known &, mlir::ValueRange at);
+mlir::Value guardedElement(Raiser &, Expressions, Known &, mlir::ValueRange at);
 
 /// ONNX's number of the element type of a constant in the IR; Undefined where there is none.
 int64_t elementNumber(mlir::Type);

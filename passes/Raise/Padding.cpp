@@ -16,16 +16,16 @@ struct Window {
   Number before = 0, first = 0, count = 0;
 };
 
-using Fold = std::function<Value(Scalars, Value at, Value count)>;
+using Fold = std::function<Value(Expressions, Value at, Value count)>;
 
 /// The place inside 0 … count − 1 that stands for `at`, by mode; null for an unknown one.
 Fold foldOf(StringRef mode) {
   if (mode == "edge")
-    return [](Scalars s, Value at, Value count) { return s.clamp(at, count); };
+    return [](Expressions s, Value at, Value count) { return s.clamp(at, count); };
   if (mode == "wrap")
-    return [](Scalars s, Value at, Value count) { return s.floorRem(at, s.max(count, s.index(1))); };
+    return [](Expressions s, Value at, Value count) { return s.floorRem(at, s.max(count, s.index(1))); };
   if (mode == "reflect")
-    return [](Scalars s, Value at, Value count) {
+    return [](Expressions s, Value at, Value count) {
       Value last = s.add(count, -1);
       Value period = s.max(s.add(last, last), s.index(1));
       Value in = s.floorRem(at, period);
@@ -89,7 +89,7 @@ LogicalResult raisePad(Raiser &raiser, onnx::NodeOp node) {
 
   Type type = raiser.internalType(input.elementType);
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
     Value inside;
     for (int64_t i = 0; i != rank; ++i) {
@@ -153,7 +153,7 @@ LogicalResult raiseCenterCropPad(Raiser &raiser, onnx::NodeOp node) {
     return failure();
   Type type = raiser.internalType(input.elementType);
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
     Value inside;
     for (int64_t i = 0; i != rank; ++i) {
@@ -165,7 +165,7 @@ LogicalResult raiseCenterCropPad(Raiser &raiser, onnx::NodeOp node) {
     }
     if (!inside)
       return raiser.element(b, input, at);
-    return s.whenElseZero(inside, type, [&](Scalars then) { return raiser.element(then.b, input, at); });
+    return s.whenElseZero(inside, type, [&](Expressions then) { return raiser.element(then.b, input, at); });
   }));
   return success();
 }

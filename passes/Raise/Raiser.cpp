@@ -27,7 +27,6 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerReduce(registry);
   registerSignal(registry);
   registerWindows(registry);
-  registerReductions(registry);
   registerContractions(registry);
   registerNorms(registry);
   registerControl(registry);
@@ -36,6 +35,15 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerScatter(registry);
   registerSelection(registry);
   registerSorting(registry);
+  registerNormalizations(registry);
+  registerSoftmax(registry);
+  registerConvolutions(registry);
+  registerPooling(registry);
+  registerSampling(registry);
+  registerRegions(registry);
+  registerResize(registry);
+  registerTfIdf(registry);
+  registerTraining(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {

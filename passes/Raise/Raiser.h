@@ -91,7 +91,6 @@ void registerEinsum(Registry &);
 void registerReduce(Registry &);
 void registerSignal(Registry &);
 void registerWindows(Registry &);
-void registerReductions(Registry &);
 void registerContractions(Registry &);
 void registerNorms(Registry &);
 void registerControl(Registry &);
@@ -100,6 +99,15 @@ void registerScans(Registry &);
 void registerScatter(Registry &);
 void registerSelection(Registry &);
 void registerSorting(Registry &);
+void registerNormalizations(Registry &);
+void registerSoftmax(Registry &);
+void registerConvolutions(Registry &);
+void registerPooling(Registry &);
+void registerSampling(Registry &);
+void registerRegions(Registry &);
+void registerResize(Registry &);
+void registerTfIdf(Registry &);
+void registerTraining(Registry &);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);

@@ -24,7 +24,7 @@ struct Fold {
 
   bool real() const { return isa<FloatType>(type); }
 
-  Value initial(Scalars s) const {
+  Value initial(Expressions s) const {
     if (kind == Reduction::prod)
       return s.constant(type, 1);
     if (kind != Reduction::max && kind != Reduction::min)
@@ -42,7 +42,7 @@ struct Fold {
   }
 
   /// The accumulator with one more element.
-  Value step(Scalars s, Value sum, Value x) const {
+  Value step(Expressions s, Value sum, Value x) const {
     switch (kind) {
     case Reduction::prod:
       return s.mul(sum, x);
@@ -63,7 +63,7 @@ struct Fold {
   }
 
   /// The result from the accumulator and the number of elements.
-  Value finish(Scalars s, Value sum, Value count) const {
+  Value finish(Expressions s, Value sum, Value count) const {
     switch (kind) {
     case Reduction::mean:
       if (real())
@@ -81,7 +81,7 @@ struct Fold {
   }
 
   /// Integers go through f64.
-  Value asReal(Scalars s, Value x, function_ref<Value(Value)> function) const {
+  Value asReal(Expressions s, Value x, function_ref<Value(Value)> function) const {
     if (real())
       return function(x);
     Type wide = s.b.getF64Type();
@@ -167,7 +167,7 @@ LogicalResult raiseReduction(Raiser &raiser, onnx::NodeOp node, Reduction kind) 
     return failure();
 
   result = raiser.generated(input.elementType, inPlace ? *keptSizes : *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> loops, isReduced(rank);
     Value elements = s.index(1);
     for (int64_t d = 0; d != rank; ++d) {
@@ -178,7 +178,7 @@ LogicalResult raiseReduction(Raiser &raiser, onnx::NodeOp node, Reduction kind) 
       if (!(*reduced)[d].is(1))
         isReduced[d] = s.equal((*reduced)[d].emit(s), s.index(1));
     }
-    auto element = [&](Scalars inner, ArrayRef<Value> loop) {
+    auto element = [&](Expressions inner, ArrayRef<Value> loop) {
       SmallVector<Value> at;
       size_t nextLoop = 0, nextIndex = 0;
       for (int64_t d = 0; d != rank; ++d) {
@@ -190,19 +190,19 @@ LogicalResult raiseReduction(Raiser &raiser, onnx::NodeOp node, Reduction kind) 
       return raiser.element(inner.b, input, at);
     };
     if (kind != Reduction::logSumExp) {
-      Value sum = s.fold(loops, fold.initial(s), [&](Scalars inner, ArrayRef<Value> loop, Value carried) {
+      Value sum = s.fold(loops, fold.initial(s), [&](Expressions inner, ArrayRef<Value> loop, Value carried) {
         return fold.step(inner, carried, element(inner, loop));
       });
       return fold.finish(s, sum, elements);
     }
     // Relative to the largest element, unless that is infinite.
     Fold largest{Reduction::max, fold.type, false};
-    Value most = s.fold(loops, largest.initial(s), [&](Scalars inner, ArrayRef<Value> loop, Value carried) {
+    Value most = s.fold(loops, largest.initial(s), [&](Expressions inner, ArrayRef<Value> loop, Value carried) {
       return largest.step(inner, carried, element(inner, loop));
     });
     Value finite = s.less(math::AbsFOp::create(b, s.l, most), Fold{Reduction::min, fold.type, false}.initial(s));
     most = s.select(finite, most, s.zero(fold.type));
-    Value sum = s.fold(loops, s.zero(fold.type), [&](Scalars inner, ArrayRef<Value> loop, Value carried) {
+    Value sum = s.fold(loops, s.zero(fold.type), [&](Expressions inner, ArrayRef<Value> loop, Value carried) {
       return inner.add(carried, math::ExpOp::create(inner.b, inner.l, inner.sub(element(inner, loop), most)));
     });
     return s.add(math::LogOp::create(b, s.l, sum), most);
@@ -226,12 +226,12 @@ LogicalResult raiseArg(Raiser &raiser, onnx::NodeOp node, bool largest) {
   Type type = raiser.internalType(input.elementType);
   bool isUnsigned = raiser.isUnsigned(input.elementType);
   raiser.set(node, raiser.generated(Element::Int64, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     using F = arith::CmpFPredicate;
     using I = arith::CmpIPredicate;
     SmallVector<Value> found = s.loop(
         {s.index(input.sizes[*axis])}, {s.index(0), s.zero(type)},
-        [&](Scalars inner, ArrayRef<Value> loop, ValueRange carried) -> SmallVector<Value> {
+        [&](Expressions inner, ArrayRef<Value> loop, ValueRange carried) -> SmallVector<Value> {
           SmallVector<Value> at(indices);
           if (keep)
             at[*axis] = loop[0];

@@ -214,7 +214,7 @@ LogicalResult raiseExpand(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices.drop_front(fromInput));
     for (auto [i, size] : llvm::enumerate(input.sizes))
       if (!size.isConstant() && size != (*sizes)[fromInput + i]) // 1 or not is seen at run time
@@ -292,7 +292,7 @@ LogicalResult raiseRange(Raiser &raiser, onnx::NodeOp node) {
       return raiser.fail(node, "has no end");
     length = Number(int64_t(std::max(count, 0.0)));
   } else {
-    length = Number([&](Scalars s) -> Value {
+    length = Number([&](Expressions s) -> Value {
       auto wide = [&](Known &bound) { return s.toReal(s.b.getF64Type(), raiser.element(s.b, bound, s.index(0))); };
       Value count = math::CeilOp::create(s.b, s.l, s.div(s.sub(wide(limit), wide(start)), wide(delta)));
       return s.toIndex(s.max(s.min(count, s.constant(count.getType(), 1e15)), s.zero(count.getType())));
@@ -313,7 +313,7 @@ LogicalResult raiseRange(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.set(node, raiser.generated(start.elementType, *size, [&](OpBuilder &b, ValueRange at) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value first = raiser.element(b, start, s.index(0)), step = raiser.element(b, delta, s.index(0));
     return s.add(first, s.mul(s.fromIndex(type, at[0]), step));
   }));

@@ -17,7 +17,7 @@ namespace {
 Known circle(Raiser &raiser, onnx::NodeOp node, int64_t elementType, const Size &n) {
   Type type = raiser.internalType(elementType);
   return raiser.generated(elementType, {Size(2), n}, [&](OpBuilder &b, ValueRange at) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Type wide = b.getF64Type();
     Value step = s.div(s.fromIndex(wide, at[1]), s.fromIndex(wide, s.index(n)));
     Value angle = s.mul(step, s.constant(wide, 2 * std::numbers::pi));
@@ -27,13 +27,13 @@ Known circle(Raiser &raiser, onnx::NodeOp node, int64_t elementType, const Size 
 }
 
 /// A real or complex sample; no imaginary part is a null value.
-using Sample = function_ref<std::pair<Value, Value>(Scalars, Value at)>;
+using Sample = function_ref<std::pair<Value, Value>(Expressions, Value at)>;
 
 /// Part `part` (0 real, 1 imaginary) of Σ x[i] · exp(direction · 2π j · i · k / n) over i < count.
-Value transform(Raiser &raiser, Scalars s, Known &table, const Size &n, Value count, Value k, Value part, int direction, Sample sample) {
+Value transform(Raiser &raiser, Expressions s, Known &table, const Size &n, Value count, Value k, Value part, int direction, Sample sample) {
   Type type = raiser.internalType(table.elementType);
   Value period = s.index(n);
-  SmallVector<Value> sum = s.loop({count}, {s.zero(type)}, [&](Scalars inner, ArrayRef<Value> loop, ValueRange carried) -> SmallVector<Value> {
+  SmallVector<Value> sum = s.loop({count}, {s.zero(type)}, [&](Expressions inner, ArrayRef<Value> loop, ValueRange carried) -> SmallVector<Value> {
     Value turn = inner.rem(inner.mul(loop[0], k), period);
     Value cosine = raiser.element(inner.b, table, {inner.index(0), turn});
     Value sine = raiser.element(inner.b, table, {inner.index(1), turn});
@@ -104,7 +104,7 @@ LogicalResult raiseDft(Raiser &raiser, onnx::NodeOp node) {
   // A shorter signal is followed by zeros, which add nothing; a longer one is cut. Of half a spectrum there are n / 2 + 1.
   Number count = minimum(extent, halved ? half : Number(n));
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value zero = s.index(0), one = s.index(1), period = s.index(n), k = indices[0];
     SmallVector<Value> isAxis(rank);
     for (int64_t d = 0; d != rank - 1; ++d) {
@@ -113,7 +113,7 @@ LogicalResult raiseDft(Raiser &raiser, onnx::NodeOp node) {
       k = isAxis[d] ? s.select(isAxis[d], indices[d], k) : axis.is(d) ? indices[d] : k;
     }
     Value sum = transform(raiser, s, table, n, count.emit(s), k, halved ? zero : indices.back(), inverse ? 1 : -1,
-                          [&](Scalars inner, Value at) {
+                          [&](Expressions inner, Value at) {
                             SmallVector<Value> place(indices);
                             for (int64_t d = 0; d != rank - 1; ++d)
                               place[d] = isAxis[d] ? inner.select(isAxis[d], at, place[d]) : axis.is(d) ? at : place[d];
@@ -168,9 +168,9 @@ LogicalResult raiseStft(Raiser &raiser, onnx::NodeOp node) {
   Known table = circle(raiser, node, signal.elementType, n);
   SmallVector<Size> sizes = {signal.sizes[0], (*counts)[0], (*counts)[1], Size(2)};
   raiser.set(node, raiser.generated(signal.elementType, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     Value begin = s.mul(indices[1], stride.emit(s));
-    return transform(raiser, s, table, n, s.index(n), indices[2], indices[3], -1, [&](Scalars inner, Value at) {
+    return transform(raiser, s, table, n, s.index(n), indices[2], indices[3], -1, [&](Expressions inner, Value at) {
       SmallVector<Value> place = {indices[0], inner.add(begin, at)};
       if (signal.rank() == 3)
         place.push_back(inner.index(0));

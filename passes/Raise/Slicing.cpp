@@ -136,7 +136,7 @@ LogicalResult raiseSlice(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) {
-    Scalars s{b, node.getLoc()};
+    Expressions s{b, node.getLoc()};
     SmallVector<Value> at;
     for (auto [index, part, size] : llvm::zip(indices, parts, input.sizes)) {
       Value i = index;
@@ -200,7 +200,7 @@ LogicalResult raiseSplit(Raiser &raiser, onnx::NodeOp node) {
       raiser.set(node, std::move(result), output);
     } else {
       raiser.set(node, raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-        Scalars s{b, node.getLoc()};
+        Expressions s{b, node.getLoc()};
         SmallVector<Value> at(indices);
         if (start != Size(0))
           at[*axis] = s.add(at[*axis], s.index(start));
