@@ -3,7 +3,7 @@
 // MatMul and Gemm. By a constant matrix they are otf.linear; between activations a loop in a generate, unless they end an
 // attention.
 
-#include "passes/Raise/Raiser.h"
+#include "passes/Raise/Quantized.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -193,6 +193,10 @@ LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
 }
 
 } // namespace
+
+Known raise::raiseLinear(Raiser &raiser, onnx::NodeOp node, Known &x, Known &weight, bool transposed, Value bias) {
+  return linear(raiser, node, x, weight, transposed, bias);
+}
 
 bool raise::recognizeBias(Raiser &raiser, onnx::NodeOp add) {
   for (unsigned side : {0u, 1u}) {
