@@ -151,6 +151,9 @@ void quantized(Checker &checker) {
   checker.module->walk([&](LinearOp linear) {
     bool plain = isPlain(linear.getWeight().getType().getEncoding());
     Type element = getElementTypeOrSelf(linear.getInput().getType());
+    auto use = linear.getWeight().getDefiningOp<UseOp>();
+    auto weight = use ? SymbolTable::lookupNearestSymbolFrom<WeightOp>(use, use.getWeightAttr()) : WeightOp();
+    plain |= weight && weight.getFloatActivations();
     if (plain ? !element.isF32() : !element.isInteger(8))
       checker.at(linear) << "must read " << (plain ? "f32" : "records, i8,") << " for "
                          << linear.getWeight().getType() << ", got " << linear.getInput().getType();

@@ -50,6 +50,12 @@ LogicalResult WeightOp::verify() {
       getOutliers()->getColumns().back() >= type.getDimSize(1))
     return emitOpError() << "outlier column " << getOutliers()->getColumns().back() << " is past the "
                          << type.getDimSize(1) << " columns";
+  if (getGiven() && type.getRank() != 2) // rule 5
+    return emitOpError() << "only a matrix has codes, got " << type;
+  if (getKeepsGiven() && !(getGiven() && getEncoding())) // rule 5
+    return emitOpError() << "keeps codes that are not given";
+  if (getGiven())
+    return success(); // whether its codes are enough is known to who reads them
   int64_t expected = (getBlob().getType().getIntOrFloatBitWidth() + 7) / 8;
   bool fits = true;
   for (int64_t extent : type.getShape())

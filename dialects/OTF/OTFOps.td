@@ -34,6 +34,9 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     2. `encoding` and `outliers` are decisions; rewriting passes read them. They need a matrix.
     3. The blob's length is the number of elements times the bytes of one in the file.
     4. `vocabulary` marks an embedding table or head, which is counted apart in bits per weight.
+    5. `given`, if present, says that the blob holds codes, and the length is theirs. It needs a matrix. `keeps_given` is the decision
+       that the encoding holds these codes, and not new ones.
+    6. `float_activations` is the decision that linears multiply f32 by this weight, though it is coded; others make int8 records.
 
     ```mlir
     otf.weight @q : tensor<576x576xf32> = #otf.blob<file = 0, offset = 0, length = 1327104, type = f32, transposed>
@@ -42,7 +45,8 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OTF_BlobAttr:$blob,
                        OptionalAttr<FlatSymbolRefAttr>:$scale, OptionalAttr<OTF_EncodingAttr>:$encoding,
-                       OptionalAttr<OTF_OutliersAttr>:$outliers, UnitAttr:$vocabulary);
+                       OptionalAttr<OTF_OutliersAttr>:$outliers, UnitAttr:$vocabulary,
+                       OptionalAttr<OTF_GivenAttr>:$given, UnitAttr:$keeps_given, UnitAttr:$float_activations);
   let assemblyFormat = "$sym_name `:` $type `=` $blob attr-dict";
   let hasVerifier = 1;
 }

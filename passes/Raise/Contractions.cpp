@@ -4,6 +4,7 @@
 // attention.
 
 #include "passes/Raise/Numbers.h"
+#include "passes/Raise/Quantized.h"
 
 #include <cmath>
 
@@ -195,6 +196,10 @@ LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
 }
 
 } // namespace
+
+Known raise::raiseLinear(Raiser &raiser, onnx::NodeOp node, Known &x, Known &weight, bool transposed, Value bias) {
+  return linear(raiser, node, x, weight, transposed, bias);
+}
 
 bool raise::recognizeBias(Raiser &raiser, onnx::NodeOp add) {
   for (unsigned side : {0u, 1u}) {

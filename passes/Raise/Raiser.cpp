@@ -44,6 +44,12 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerResize(registry);
   registerTfIdf(registry);
   registerTraining(registry);
+  registerQuantization(registry);
+  registerIntegerContractions(registry);
+  registerQuantizedContrib(registry);
+  registerQuantizedConvolutions(registry);
+  registerGivenWeights(registry);
+  registerMixtureOfExperts(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
@@ -192,7 +198,10 @@ LogicalResult Raiser::raiseArguments() {
 }
 
 LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
-  const Registry::Entry &entry = *registry.find(node);
+  const Registry::Entry *found = registry.find(node);
+  if (!found || !found->raise) // of a node of the model it was checked before
+    return fail(node, "is not supported");
+  const Registry::Entry &entry = *found;
   if (node.getInputs().size() > entry.most)
     return fail(node, "it has " + Twine(node.getInputs().size()) + " inputs, and takes at most " + Twine(entry.most));
   for (unsigned i = 0; i != entry.least; ++i)

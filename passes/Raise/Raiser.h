@@ -31,6 +31,14 @@
 
 namespace otf::raise {
 
+/// Quantized codes in the file that a value is the dequantization of.
+struct GivenCodes {
+  onnx::FileBlobAttr codes;
+  mlir::Attribute how; // otf::GivenAttr, of the matrix as it lies in the file
+  std::string name;
+  std::function<mlir::Value()> dequantize; // makes the value as a tensor, for who needs it; may be null
+};
+
 /// What is known about an ONNX value.
 struct Known {
   int64_t elementType = 0;             // ONNX number, onnx::ElementType
@@ -39,6 +47,7 @@ struct Known {
   std::optional<llvm::SmallVector<double>> reals;  // contents of a small constant float tensor
   mlir::Attribute constant;            // onnx::FileBlobAttr of a constant whose bytes stay in the file
   std::string name;                    // of that constant
+  std::optional<GivenCodes> given;     // where the file has the value quantized
   mlir::Value tensor;                  // the raised value; made on demand where contents suffice
   mlir::Value state;                   // the cache after the step, for a present key or value
 
@@ -108,6 +117,12 @@ void registerRegions(Registry &);
 void registerResize(Registry &);
 void registerTfIdf(Registry &);
 void registerTraining(Registry &);
+void registerQuantization(Registry &);
+void registerIntegerContractions(Registry &);
+void registerQuantizedContrib(Registry &);
+void registerQuantizedConvolutions(Registry &);
+void registerGivenWeights(Registry &);
+void registerMixtureOfExperts(Registry &);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
@@ -135,6 +150,8 @@ public:
   explicit Raiser(mlir::ModuleOp module);
 
   mlir::LogicalResult run();
+  /// Raises one node, whose inputs are known.
+  mlir::LogicalResult raiseNode(onnx::NodeOp node);
 
   mlir::OpBuilder builder;
   /// Sizes that a program computes at run time, by the block where it is and by what it computes.
@@ -228,14 +245,14 @@ private:
   mlir::LogicalResult checkOperators();
   void findCaches();
   mlir::LogicalResult raiseArguments();
-  mlir::LogicalResult raiseNode(onnx::NodeOp node);
   mlir::LogicalResult raiseReturn();
   mlir::LogicalResult setConstant(mlir::Value result, mlir::Attribute value, llvm::StringRef name);
   /// A Constant node's number or list of numbers as elements.
   mlir::Attribute denseConstant(mlir::Attribute value);
   /// The weight of these bytes with this logical type; one for each pair.
   WeightOp weight(onnx::FileBlobAttr blob, llvm::StringRef name, mlir::RankedTensorType type,
-                  bool transposed);
+                  bool transposed, GivenAttr given = {});
+  WeightOp givenWeight(const GivenCodes &given, mlir::RankedTensorType type, bool transposed);
   Size readSize(mlir::Attribute dim);
   Size symbolFor(llvm::StringRef text);
   std::string freshSymbol(std::string name);

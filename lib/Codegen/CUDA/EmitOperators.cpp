@@ -84,11 +84,13 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   if (!codec)
     return false;
   bool records = cast<RankedTensorType>(op.getInput().getType()).getElementType().isInteger(8);
-  if (records == codec->plain) {
+  if (records ? codec->plain : !codec->plain && !codec->floats) {
     op.emitError() << codec->weight << " cannot read " << op.getInput().getType()
-                   << "; integer and table encodings read records of otf.prologue, plain ones f32";
+                   << "; plain encodings read f32, others records of otf.prologue or, without table and outliers, f32";
     return false;
   }
+  if (!records && !codec->plain)
+    codec->weight = "otf::Decoded<" + codec->weight + ">";
   ArrayRef<otf::Size> shape = k.result.shape;
   std::optional<std::string> rows = k.product(shape.drop_back(), op.getLoc());
   if (!rows)
