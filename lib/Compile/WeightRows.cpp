@@ -31,6 +31,12 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
   result.blob = blobOf(weight, rows, columns);
   result.transposed = weight.getBlob().getTransposed();
   result.columns = columns;
+  if (weight.getGiven()) {
+    llvm::Expected<GivenWeight> given = GivenWeight::open(files, weight, rows, columns);
+    if (!given)
+      return given.takeError();
+    result.quantized = std::move(*given);
+  }
   if (!weight.getScaleAttr())
     return result;
   auto gain = SymbolTable::lookupNearestSymbolFrom<WeightOp>(weight, weight.getScaleAttr());
@@ -44,7 +50,9 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
 }
 
 llvm::Error WeightRows::read(int64_t firstRow, int64_t rowCount, float *out) const {
-  if (llvm::Error error = source.readRows(blob, firstRow, rowCount, transposed, out))
+  if (quantized)
+    quantized->read(firstRow, rowCount, out);
+  else if (llvm::Error error = source.readRows(blob, firstRow, rowCount, transposed, out))
     return error;
   if (!scale.empty())
     for (int64_t row = 0; row < rowCount; ++row)

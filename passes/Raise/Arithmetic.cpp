@@ -5,6 +5,7 @@
 #include "passes/Raise/Elementwise.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "passes/Raise/Numbers.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -151,9 +152,9 @@ LogicalResult raisePow(Raiser &raiser, onnx::NodeOp node) {
     op.foldReal = [](ArrayRef<double> v) { return std::pow(v[0], v[1]); };
     return raiseElementwise(raiser, node, op);
   }
-  std::optional<SmallVector<Size>> sizes = raiser.broadcast(base.sizes, exponent.sizes);
-  if (!sizes)
-    return raiser.fail(node, "sizes do not broadcast (check the model's shapes)");
+  FailureOr<SmallVector<Size>> sizes = broadcastOrCheck(raiser, node, base.sizes, exponent.sizes);
+  if (failed(sizes))
+    return failure();
   raiser.set(node, raiser.generated(from, *sizes, [&](OpBuilder &b, ValueRange at) -> Value {
     Location l = node.getLoc();
     Value x = raiser.element(b, base, at), n = raiser.element(b, exponent, at);

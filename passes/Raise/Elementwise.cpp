@@ -6,6 +6,7 @@
 #include "passes/Raise/Elementwise.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "passes/Raise/Numbers.h"
 
 using namespace mlir;
 using namespace otf;
@@ -107,9 +108,9 @@ LogicalResult raise::raiseElementwise(Raiser &raiser, onnx::NodeOp node, ArrayRe
   SmallVector<Size> sizes;
   int64_t type = inputs.back()->elementType;
   for (auto [i, input] : llvm::enumerate(inputs)) {
-    std::optional<SmallVector<Size>> merged = raiser.broadcast(sizes, input->sizes);
-    if (!merged)
-      return raiser.fail(node, "sizes do not broadcast (check the model's shapes)");
+    FailureOr<SmallVector<Size>> merged = broadcastOrCheck(raiser, node, sizes, input->sizes);
+    if (failed(merged))
+      return failure();
     sizes = *merged;
     int64_t own = input->elementType;
     bool same = own == type || (raiser.isFloat(own) && raiser.isFloat(type));
@@ -124,7 +125,7 @@ LogicalResult raise::raiseElementwise(Raiser &raiser, onnx::NodeOp node, ArrayRe
   if (!scalar)
     return raiser.fail(node, "elements of type " + onnx::elementTypeName(type) +
                                  " are not supported (cast to another type before it)");
-  if (foldContents(raiser, op, inputs, result)) {
+  if (foldContents(raiser, op, inputs, result) || boundContents(raiser, node, inputs, result)) {
     raiser.set(node, std::move(result));
     return success();
   }

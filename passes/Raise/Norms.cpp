@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations: LayerNormalization as an operator, root-mean-square norms by what they compute, and gains that follow.
+// Root-mean-square norms by what they compute, gains that follow, and gated activations.
 
 #include "passes/Raise/Raiser.h"
 
@@ -19,20 +19,6 @@ Known norm(Raiser &raiser, Location location, NormKind kind, Known &input, Value
                                  NormKindAttr::get(raiser.builder.getContext(), kind), x, scale, bias,
                                  raiser.builder.getF32FloatAttr(epsilon));
   return result;
-}
-
-LogicalResult raiseLayerNormalization(Raiser &raiser, onnx::NodeOp node) {
-  Known &input = raiser.input(node, 0);
-  int64_t axis = node.intOr("axis", -1);
-  if (axis != -1 && axis != int64_t(input.rank()) - 1)
-    return raiser.fail(node, "only the last axis is supported, got " + Twine(axis));
-  for (unsigned output = 1; output < node.getOutputs().size(); ++output)
-    if (!node.getOutputs()[output].use_empty())
-      return raiser.fail(node, "its mean and deviation outputs are not supported");
-  Value bias = raiser.hasInput(node, 2) ? raiser.tensor(raiser.input(node, 2)) : Value();
-  raiser.set(node, norm(raiser, node.getLoc(), NormKind::layer, input, raiser.tensor(raiser.input(node, 1)), bias,
-                        node.floatOr("epsilon", 1e-5f)));
-  return success();
 }
 
 /// `value` as x · x, by Pow or by Mul; x or null.
@@ -141,5 +127,3 @@ bool raise::recognizeGatedActivation(Raiser &raiser, onnx::NodeOp mul) {
   }
   return false;
 }
-
-void raise::registerNorms(Registry &registry) { registry.add("LayerNormalization", raiseLayerNormalization, 2, 3, 17); }

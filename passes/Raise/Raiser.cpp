@@ -23,9 +23,38 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerRandom(registry);
   registerShapes(registry);
   registerMovement(registry);
-  registerReductions(registry);
+  registerSlicing(registry);
+  registerPadding(registry);
+  registerIndexing(registry);
+  registerMatrices(registry);
+  registerImages(registry);
+  registerEinsum(registry);
+  registerReduce(registry);
+  registerSignal(registry);
+  registerWindows(registry);
   registerContractions(registry);
   registerNorms(registry);
+  registerControl(registry);
+  registerRecurrent(registry);
+  registerScans(registry);
+  registerScatter(registry);
+  registerSelection(registry);
+  registerSorting(registry);
+  registerNormalizations(registry);
+  registerSoftmax(registry);
+  registerConvolutions(registry);
+  registerPooling(registry);
+  registerSampling(registry);
+  registerRegions(registry);
+  registerResize(registry);
+  registerTfIdf(registry);
+  registerTraining(registry);
+  registerQuantization(registry);
+  registerIntegerContractions(registry);
+  registerQuantizedContrib(registry);
+  registerQuantizedConvolutions(registry);
+  registerGivenWeights(registry);
+  registerMixtureOfExperts(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
@@ -190,7 +219,10 @@ LogicalResult Raiser::raiseArguments() {
 }
 
 LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
-  const Registry::Entry &entry = *registry.find(node);
+  const Registry::Entry *found = registry.find(node);
+  if (!found || !found->raise) // of a node of the model it was checked before
+    return fail(node, "is not supported");
+  const Registry::Entry &entry = *found;
   if (node.getInputs().size() > entry.most)
     return fail(node, "it has " + Twine(node.getInputs().size()) + " inputs, and takes at most " + Twine(entry.most));
   for (unsigned i = 0; i != entry.least; ++i)
@@ -259,27 +291,8 @@ LogicalResult Raiser::raiseReturn() {
   return success();
 }
 
-LogicalResult Raiser::run() {
-  source_ = module.lookupSymbol<func::FuncOp>("main");
-  if (!source_ || !source_.getBody().hasOneBlock() ||
-      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
-    return module.emitError() << "has no function @main that ends in a return";
-  if (failed(checkOperators()))
-    return failure();
-  builder.setInsertionPointAfter(source_);
-  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
-  builder.setInsertionPointToStart(target.addEntryBlock());
-  currentLocation = source_.getLoc();
-  // A weight takes the name of the initializer that it replaces.
-  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
-    initializers[initializer.getSymName()] = initializer;
-    symbols.remove(initializer);
-  }
-  findCaches();
-  if (failed(raiseArguments()))
-    return failure();
-  builder.setInsertionPointToEnd(&target.getBody().front());
-  for (Operation &op : source_.getBody().front().without_terminator()) {
+LogicalResult Raiser::raiseNodes(Block &block) {
+  for (Operation &op : block.without_terminator()) {
     currentLocation = op.getLoc();
     if (auto get = dyn_cast<onnx::GetOp>(op)) {
       onnx::InitializerOp initializer = initializers.lookup(get.getInitializer());
@@ -302,6 +315,45 @@ LogicalResult Raiser::run() {
       return op.emitError() << "is not an onnx operation";
     }
   }
+  return success();
+}
+
+LogicalResult Raiser::inRegion(Region &region, TypeRange argumentTypes,
+                               llvm::function_ref<LogicalResult(Block &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&region, {}, argumentTypes,
+                                     SmallVector<Location>(argumentTypes.size(), *currentLocation));
+  Location location = *currentLocation;
+  LogicalResult done = body(*block);
+  currentLocation = location;
+  for (auto &[value, what] : values)
+    if (what.tensor && region.isAncestor(what.tensor.getParentRegion()))
+      what.tensor = nullptr;
+  return done;
+}
+
+LogicalResult Raiser::run() {
+  source_ = module.lookupSymbol<func::FuncOp>("main");
+  if (!source_ || !source_.getBody().hasOneBlock() ||
+      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
+    return module.emitError() << "has no function @main that ends in a return";
+  if (failed(checkOperators()))
+    return failure();
+  builder.setInsertionPointAfter(source_);
+  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(target.addEntryBlock());
+  currentLocation = source_.getLoc();
+  // A weight takes the name of the initializer that it replaces.
+  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
+    initializers[initializer.getSymName()] = initializer;
+    symbols.remove(initializer);
+  }
+  findCaches();
+  if (failed(raiseArguments()))
+    return failure();
+  builder.setInsertionPointToEnd(&target.getBody().front());
+  if (failed(raiseNodes(source_.getBody().front())))
+    return failure();
   if (failed(raiseReturn()))
     return failure();
   source_.erase();

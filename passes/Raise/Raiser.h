@@ -27,8 +27,17 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <vector>
 
 namespace otf::raise {
+
+/// Quantized codes in the file that a value is the dequantization of.
+struct GivenCodes {
+  onnx::FileBlobAttr codes;
+  mlir::Attribute how; // otf::GivenAttr, of the matrix as it lies in the file
+  std::string name;
+  std::function<mlir::Value()> dequantize; // makes the value as a tensor, for who needs it; may be null
+};
 
 /// What is known about an ONNX value.
 struct Known {
@@ -38,6 +47,7 @@ struct Known {
   std::optional<llvm::SmallVector<double>> reals;  // contents of a small constant float tensor
   mlir::Attribute constant;            // onnx::FileBlobAttr of a constant whose bytes stay in the file
   std::string name;                    // of that constant
+  std::optional<GivenCodes> given;     // where the file has the value quantized
   mlir::Value tensor;                  // the raised value; made on demand where contents suffice
   mlir::Value state;                   // the cache after the step, for a present key or value
 
@@ -85,9 +95,38 @@ void registerActivations(Registry &);
 void registerRandom(Registry &);
 void registerShapes(Registry &);
 void registerMovement(Registry &);
-void registerReductions(Registry &);
+void registerSlicing(Registry &);
+void registerPadding(Registry &);
+void registerIndexing(Registry &);
+void registerMatrices(Registry &);
+void registerImages(Registry &);
+void registerEinsum(Registry &);
+void registerReduce(Registry &);
+void registerSignal(Registry &);
+void registerWindows(Registry &);
 void registerContractions(Registry &);
 void registerNorms(Registry &);
+void registerControl(Registry &);
+void registerRecurrent(Registry &);
+void registerScans(Registry &);
+void registerScatter(Registry &);
+void registerSelection(Registry &);
+void registerSorting(Registry &);
+void registerNormalizations(Registry &);
+void registerSoftmax(Registry &);
+void registerConvolutions(Registry &);
+void registerPooling(Registry &);
+void registerSampling(Registry &);
+void registerRegions(Registry &);
+void registerResize(Registry &);
+void registerTfIdf(Registry &);
+void registerTraining(Registry &);
+void registerQuantization(Registry &);
+void registerIntegerContractions(Registry &);
+void registerQuantizedContrib(Registry &);
+void registerQuantizedConvolutions(Registry &);
+void registerGivenWeights(Registry &);
+void registerMixtureOfExperts(Registry &);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
@@ -105,13 +144,31 @@ class Raiser {
 public:
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange indices)>;
 
+  /// A result of an otf.compute, and its body.
+  struct Output {
+    int64_t elementType;
+    llvm::SmallVector<Size> sizes;
+  };
+  using ComputeBody = llvm::function_ref<void(mlir::OpBuilder &, mlir::Value item, mlir::ValueRange handles)>;
+
   explicit Raiser(mlir::ModuleOp module);
 
   mlir::LogicalResult run();
+  /// Raises one node, whose inputs are known.
+  mlir::LogicalResult raiseNode(onnx::NodeOp node);
 
   mlir::OpBuilder builder;
+  /// Sizes that a program computes at run time, by the block where it is and by what it computes.
+  std::map<std::pair<mlir::Block *, std::string>, Size> boundNumbers;
   /// Where new operations come from: the node that is being raised.
   std::optional<mlir::Location> currentLocation;
+
+  /// Raises the nodes of a subgraph where `builder` stands.
+  mlir::LogicalResult raiseNodes(mlir::Block &block);
+  /// Makes `region`'s block with `argumentTypes` and lets `body` fill it. What it makes is known inside only: a tensor of a
+  /// value from outside is made again where it is needed outside.
+  mlir::LogicalResult inRegion(mlir::Region &region, mlir::TypeRange argumentTypes,
+                               llvm::function_ref<mlir::LogicalResult(mlir::Block &)> body);
 
   //===-- values ----------------------------------------------------------------------------===//
 
@@ -143,8 +200,13 @@ public:
   /// Symbols whose values are, when the plan runs, the elements of `values`, a tensor of rank 1 and i64. A negative
   /// one ends the run, so `values` has −1 where the data makes no sense.
   llvm::SmallVector<Size> bind(mlir::Value values, llvm::StringRef name = "size");
+  /// The same with symbols that freshSize made.
+  void bindAs(mlir::Value values, llvm::ArrayRef<Size> symbols);
+  Size freshSize(llvm::StringRef name) { return Size::symbol(freshSymbol(name.str())); }
   /// The same under sizes that a bind's program has compared.
   Known reshapedChecked(Known &what, llvm::ArrayRef<Size> sizes);
+  /// An otf.compute of `extent` work items, and its results. The body stores every element of each result that is used.
+  std::vector<Known> computed(llvm::ArrayRef<Output> results, const Size &extent, ComputeBody body);
   /// The same elements under another shape.
   Known reshaped(Known &what, llvm::ArrayRef<Size> sizes);
 
@@ -187,7 +249,6 @@ private:
   mlir::LogicalResult checkOperators();
   void findCaches();
   mlir::LogicalResult raiseArguments();
-  mlir::LogicalResult raiseNode(onnx::NodeOp node);
   mlir::LogicalResult raiseReturn();
   mlir::DictionaryAttr boundaryAttributes(mlir::StringAttr name, int64_t elementType);
   mlir::LogicalResult setConstant(mlir::Value result, mlir::Attribute value, llvm::StringRef name);
@@ -195,7 +256,8 @@ private:
   mlir::Attribute denseConstant(mlir::Attribute value);
   /// The weight of these bytes with this logical type; one for each pair.
   WeightOp weight(onnx::FileBlobAttr blob, llvm::StringRef name, mlir::RankedTensorType type,
-                  bool transposed);
+                  bool transposed, GivenAttr given = {});
+  WeightOp givenWeight(const GivenCodes &given, mlir::RankedTensorType type, bool transposed);
   Size readSize(mlir::Attribute dim);
   Size symbolFor(llvm::StringRef text);
   std::string freshSymbol(std::string name);

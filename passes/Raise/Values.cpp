@@ -153,16 +153,17 @@ Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
 
 SmallVector<Size> Raiser::bind(Value values, StringRef name) {
   SmallVector<Size> sizes;
-  SmallVector<StringRef> symbols;
-  std::vector<std::string> names;
   for (int64_t i = 0; i != cast<RankedTensorType>(values.getType()).getNumElements(); ++i)
-    names.push_back(freshSymbol((name + "_" + Twine(i)).str()));
-  for (const std::string &symbol : names) {
-    symbols.push_back(symbol);
-    sizes.push_back(Size::symbol(symbol));
-  }
-  BindOp::create(builder, *currentLocation, values, builder.getStrArrayAttr(symbols));
+    sizes.push_back(freshSize((name + "_" + Twine(i)).str()));
+  bindAs(values, sizes);
   return sizes;
+}
+
+void Raiser::bindAs(Value values, ArrayRef<Size> symbols) {
+  SmallVector<Attribute> names;
+  for (const Size &symbol : symbols)
+    names.push_back(builder.getStringAttr(symbol.str()));
+  BindOp::create(builder, *currentLocation, values, builder.getArrayAttr(names));
 }
 
 Known Raiser::reshapedChecked(Known &what, ArrayRef<Size> sizes) {
@@ -197,6 +198,8 @@ static Value constantElement(OpBuilder &builder, Location location, Type type, c
 Value Raiser::tensor(Known &what) {
   if (what.tensor)
     return what.tensor;
+  if (what.given)
+    return what.tensor = what.given->dequantize();
   Location location = *currentLocation;
   if (what.state) // left over where attention is not recognised; refused after the walk
     return what.tensor = ReadOp::create(builder, location,
@@ -261,6 +264,7 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
   result.sizes.assign(sizes.begin(), sizes.end());
   result.tensor = nullptr;
   result.state = nullptr;
+  result.given.reset(); // what it says is of the other shape
   bool contents = what.integers || what.reals;
   // The bytes of a constant in the file have no other order under another shape.
   if (auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant)) {
@@ -288,29 +292,42 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
 // Constants
 //===------------------------------------------------------------------------------------------===//
 
+WeightOp Raiser::givenWeight(const GivenCodes &given, RankedTensorType type, bool transposed) {
+  auto how = cast<GivenAttr>(given.how);
+  if (transposed) // its rows are the file's columns
+    how = GivenAttr::get(builder.getContext(), how.getBits(), how.getIsSigned(), how.getHighFirst(), how.getPitch(),
+                         how.getBlock(), how.getRowBlock(), how.getScales(), how.getScaleBlock(), how.getScaleRow(),
+                         how.getZeros(), how.getZeroBlock(), how.getZeroRow(), how.getZero(), how.getTable());
+  return weight(given.codes, given.name, type, transposed, how);
+}
+
 WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
-                        bool transposed) {
+                        bool transposed, GivenAttr given) {
   // Packed elements are known by the type they have in the file; in memory they are bytes.
-  Type stored = onnx::elementBits(blob.getElementType()) < 8
+  Type stored = given ? Type(builder.getI8Type())
+                : onnx::elementBits(blob.getElementType()) < 8
                     ? onnx::elementTypeOf(builder.getContext(), blob.getElementType())
                     : storedType(blob.getElementType());
   auto where = otf::BlobAttr::get(builder.getContext(), blob.getFile(), blob.getOffset(),
                                   blob.getLength(), stored, transposed);
   for (WeightOp existing : weights[where])
-    if (existing.getType() == type)
+    if (existing.getType() == type && existing.getGivenAttr() == given)
       return existing;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(target);
   WeightOp op = WeightOp::create(builder, NameLoc::get(builder.getStringAttr(name)), builder.getStringAttr(name),
                                  TypeAttr::get(type), where, /*scale=*/FlatSymbolRefAttr(),
                                  /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
-                                 /*vocabulary=*/UnitAttr());
+                                 /*vocabulary=*/UnitAttr(), given, /*keeps_given=*/UnitAttr(),
+                                 /*float_activations=*/UnitAttr());
   symbols.insert(op); // renames on a clash
   weights[where].push_back(op);
   return op;
 }
 
 bool Raiser::isMatrix(const Known &what) {
+  if (what.given)
+    return true; // by who gave it
   auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant);
   return blob && what.rank() == 2 && isa_and_nonnull<Float32Type>(internalType(what.elementType)) &&
          llvm::all_of(what.sizes, [](const Size &size) {
@@ -321,11 +338,12 @@ bool Raiser::isMatrix(const Known &what) {
 Value Raiser::matrix(Known &what, bool transposed) {
   if (!isMatrix(what))
     return {};
-  auto blob = cast<onnx::FileBlobAttr>(what.constant);
   SmallVector<Size> sizes(what.sizes);
   if (transposed)
     std::swap(sizes[0], sizes[1]);
-  WeightOp op = weight(blob, what.name, tensorType(builder.getF32Type(), sizes), transposed);
+  WeightOp op = what.given ? givenWeight(*what.given, tensorType(builder.getF32Type(), sizes), transposed)
+                           : weight(cast<onnx::FileBlobAttr>(what.constant), what.name,
+                                    tensorType(builder.getF32Type(), sizes), transposed);
   auto plain = EncodingAttr::get(builder.getContext(), EncodingKind::f32, 0);
   auto type = MatrixType::get(builder.getContext(), *sizes[0].constant(), *sizes[1].constant(),
                               plain, 0);

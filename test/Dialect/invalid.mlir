@@ -494,3 +494,78 @@ func.func @bind_rule_2_twice(%n: tensor<2xi64>) {
   otf.bind %n ["a", "a"] : tensor<2xi64>
   return
 }
+
+// -----
+
+func.func @compute_rule_1() {
+  // expected-error@+1 {{extent "b / 2" is not a sum of products of symbols}}
+  %y = otf.compute "b / 2" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_2_count() {
+  // expected-error@+1 {{body must take an index and 1 handles, got 'index'}}
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index):
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_2_type() {
+  // expected-error@+1 {{handle of 'tensor<4xf32>' must be 'memref<4xf32>', got 'memref<4xf64>'}}
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf64>):
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_3_store(%other: memref<4xf32>) {
+  %c = arith.constant 1.0 : f32
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{must store to a handle of its otf.compute}}
+    memref.store %c, %other[%i] : memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_3_load(%other: memref<4xf32>) {
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{must load from a handle of its otf.compute}}
+    %v = memref.load %other[%i] : memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_3_use() {
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{cannot use a handle; only memref.load and memref.store can}}
+    %v = memref.cast %out : memref<4xf32> to memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_4(%x: tensor<4xf32>) {
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{cannot be part of an otf.compute}}
+    %v = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4xf32>) -> tensor<4xf32>
+  }
+  return
+}

@@ -100,3 +100,21 @@ func.func @gated_activation(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = otf.gated_activation gelu_tanh %x, %x : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// Several results, and scratch; the terminator stays unsaid.
+// CHECK-LABEL: func.func @compute
+func.func @compute(%x: tensor<?x8xf32, #otf.dims<"b">>) -> tensor<?x8xf32, #otf.dims<"b">> {
+  // CHECK: otf.compute "b" : tensor<?x8xf32, #otf.dims<"b">>, tensor<?xi1, #otf.dims<"b">> {
+  // CHECK-NEXT: ^bb0(%[[ROW:.*]]: index, %[[OUT:.*]]: memref<?x8xf32>, %{{.*}}: memref<?xi1>):
+  %y:2 = otf.compute "b" : tensor<?x8xf32, #otf.dims<"b">>, tensor<?xi1, #otf.dims<"b">> {
+  ^bb0(%row: index, %out: memref<?x8xf32>, %seen: memref<?xi1>):
+    %c0 = arith.constant 0 : index
+    %v = tensor.extract %x[%row, %c0] : tensor<?x8xf32, #otf.dims<"b">>
+    // CHECK: memref.store %{{.*}}, %[[OUT]][%[[ROW]], %{{.*}}] : memref<?x8xf32>
+    memref.store %v, %out[%row, %c0] : memref<?x8xf32>
+    // CHECK: memref.load %[[OUT]]
+    // CHECK-NEXT: }
+    %w = memref.load %out[%row, %c0] : memref<?x8xf32>
+  }
+  return %y#0 : tensor<?x8xf32, #otf.dims<"b">>
+}

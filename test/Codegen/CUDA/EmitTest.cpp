@@ -206,6 +206,40 @@ plan.kernel @generate_1(%x: tensor<?xi32, #otf.dims<"d0">>) -> tensor<?xf16, #ot
 )mlir");
 }
 
+TEST(Emit, ComputeStoresSeveralResults) {
+  cuda::CudaSource source = compiled(R"mlir(
+plan.kernel @compute_0(%x: tensor<?x?xf32, #otf.dims<"d0", "d1">>)
+    -> (tensor<?x?xf32, #otf.dims<"d0", "d1">>, tensor<?xi1, #otf.dims<"d0">>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %nothing = arith.constant 0.0 : f32
+  %y:2 = otf.compute "2*d0" : tensor<?x?xf32, #otf.dims<"d0", "d1">>, tensor<?xi1, #otf.dims<"d0">> {
+  ^bb0(%row: index, %sums: memref<?x?xf32>, %negative: memref<?xi1>):
+    %n = otf.size "d1"
+    %end = scf.while (%i = %zero) : (index) -> index {
+      %more = arith.cmpi slt, %i, %n : index
+      scf.condition(%more) %i : index
+    } do {
+    ^bb0(%i: index):
+      %v = tensor.extract %x[%row, %i] : tensor<?x?xf32, #otf.dims<"d0", "d1">>
+      memref.store %v, %sums[%row, %i] : memref<?x?xf32>
+      %next = arith.addi %i, %one : index
+      scf.yield %next : index
+    }
+    %some = arith.cmpi sgt, %end, %zero : index
+    scf.if %some {
+      %v = memref.load %sums[%row, %zero] : memref<?x?xf32>
+      %below = arith.cmpf olt, %v, %nothing : f32
+      memref.store %below, %negative[%row] : memref<?xi1>
+    }
+  }
+  plan.return %y#0, %y#1 : tensor<?x?xf32, #otf.dims<"d0", "d1">>, tensor<?xi1, #otf.dims<"d0">>
+}
+)mlir");
+  ASSERT_EQ(source.kernels.size(), 1u);
+  EXPECT_NE(source.kernels[0].source.find("y2"), std::string::npos) << source.kernels[0].source;
+}
+
 TEST(Emit, AnUnprintableOperationIsNamed) {
   Emitted e = emit(R"mlir(
 plan.kernel @generate_2(%x: tensor<4xf32>) -> tensor<4xi32> {

@@ -37,6 +37,32 @@ void otf_tile_int4(const void *tile, const void *rec, int64_t recStride, int64_t
 void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m,
                         int64_t kb, int64_t group, int64_t outliers, uint32_t table, float *acc);
 
+/* Grids are as int8, int4 and codebook2 without a table: otf_tile_grid8, grid8z, grid4, grid4z, grid2, grid2z. And a tile times f32
+ * rows, without outliers, of whose x the rows are read as they are:
+ *   x          f32[k] of row 0; row i is at x + i·stride (bytes) */
+#define OTF_GRID_KERNELS(name)                                                                     \
+  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
+                       int64_t kb, int64_t group, int64_t outliers, float *acc);                   \
+  void otf_row_##name(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,  \
+                      float *out);
+#define OTF_FLOAT_KERNEL(name)                                                                     \
+  void otf_float_##name(const void *tile, const void *x, int64_t stride, int64_t m, int64_t k,     \
+                        int64_t group, int64_t outliers, float *acc);
+OTF_GRID_KERNELS(grid8)
+OTF_GRID_KERNELS(grid8z)
+OTF_GRID_KERNELS(grid4)
+OTF_GRID_KERNELS(grid4z)
+OTF_GRID_KERNELS(grid2)
+OTF_GRID_KERNELS(grid2z)
+OTF_FLOAT_KERNEL(int8)
+OTF_FLOAT_KERNEL(int4)
+OTF_FLOAT_KERNEL(grid8)
+OTF_FLOAT_KERNEL(grid8z)
+OTF_FLOAT_KERNEL(grid4)
+OTF_FLOAT_KERNEL(grid4z)
+OTF_FLOAT_KERNEL(grid2)
+OTF_FLOAT_KERNEL(grid2z)
+
 /* What a row goes through before it is used. Given as an int64_t. */
 enum {
   OTF_NORM_NONE = 0,
