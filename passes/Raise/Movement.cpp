@@ -3,7 +3,7 @@
 // Operators that move elements: each output element is one input element, found by index arithmetic. On contents that are
 // known the same arithmetic is done here and now.
 
-#include "passes/Raise/Raiser.h"
+#include "passes/Raise/AttentionForm.h"
 
 #include "dialects/ONNX/ElementType.h"
 
@@ -234,13 +234,11 @@ LogicalResult raiseConcat(Raiser &raiser, onnx::NodeOp node) {
                                      part->sizes[i].str() + " and " + result.sizes[i].str());
     result.sizes[axis] = result.sizes[axis] + part->sizes[axis];
   }
-  if (raiser.appendsToCache(node)) {
-    Known &update = *parts.back();
-    Value tensor = raiser.tensor(update);
-    Value past = parts.front()->state;
-    result.state = AppendOp::create(raiser.builder, node.getLoc(), past.getType(), past, tensor,
-                                    /*positions_first=*/false);
-    raiser.set(node, std::move(result));
+  if (raiser.isCacheOf(node.getInputs()[0], node)) {
+    std::optional<Known> present = appendStep(raiser, node, node.getInputs()[0], *parts.back());
+    if (!present)
+      return failure();
+    raiser.set(node, std::move(*present));
     return success();
   }
   bool integers = rank == 1 && llvm::all_of(parts, [](Known *k) { return k->integers.has_value(); });
@@ -334,8 +332,13 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.limitIndices(node.getInputs()[1], data.sizes[axis]);
-  if (axis == 0 && raiser.isMatrix(data) && !ids.integers) {
-    Value table = raiser.matrix(data, /*transposed=*/false);
+  // Rows of a constant, or of a transposed one: a head of [K, N] that is the table too.
+  Value table;
+  if (axis == 0 && !ids.integers && raiser.isMatrix(data))
+    table = raiser.matrix(data, /*transposed=*/false);
+  else if (onnx::NodeOp transpose = raiser.node(node.getInputs()[0], "Transpose"); transpose && axis == 0 && !ids.integers)
+    table = raiser.matrix(raiser.known(raiser.source(transpose.getInputs()[0])), /*transposed=*/true);
+  if (table) {
     result.tensor = EmbeddingOp::create(raiser.builder, node.getLoc(),
                                         tensorType(raiser.builder.getF32Type(), result.sizes),
                                         raiser.tensor(ids), table);
