@@ -336,7 +336,8 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
   Value table;
   if (axis == 0 && !ids.integers && raiser.isMatrix(data))
     table = raiser.matrix(data, /*transposed=*/false);
-  else if (onnx::NodeOp transpose = raiser.node(node.getInputs()[0], "Transpose"); transpose && axis == 0 && !ids.integers)
+  else if (onnx::NodeOp transpose = raiser.node(node.getInputs()[0], "Transpose");
+           transpose && axis == 0 && !ids.integers && data.sizes != raiser.input(transpose, 0).sizes)
     table = raiser.matrix(raiser.known(raiser.source(transpose.getInputs()[0])), /*transposed=*/true);
   if (table) {
     result.tensor = EmbeddingOp::create(raiser.builder, node.getLoc(),

@@ -114,7 +114,18 @@ LogicalResult raiseAttention(Raiser &raiser, onnx::NodeOp node) {
 
 /// com.microsoft has the positions as its second input: [batch, positions], or [1], the first position of all.
 LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool microsoft) {
-  Known &input = raiser.input(node, 0), &cos = raiser.input(node, microsoft ? 2 : 1), &sin = raiser.input(node, microsoft ? 3 : 2);
+  Value cosValue = node.getInputs()[microsoft ? 2 : 1], sinValue = node.getInputs()[microsoft ? 3 : 2];
+  unsigned idsAt = microsoft ? 1 : 3;
+  Known *ids = raiser.hasInput(node, idsAt) ? &raiser.input(node, idsAt) : nullptr;
+  // Rows that a Gather took from tables are taken here: as an otf.embedding the tables could be quantized.
+  if (onnx::NodeOp c = raiser.node(cosValue, "Gather"), s = raiser.node(sinValue, "Gather");
+      !ids && c && s && c.intOr("axis", 0) == 0 && s.intOr("axis", 0) == 0 && c.getInputs()[1] == s.getInputs()[1] &&
+      raiser.input(c, 0).rank() == 2 && raiser.input(s, 0).rank() == 2 && raiser.input(c, 1).rank() == 2) {
+    ids = &raiser.input(c, 1);
+    cosValue = raiser.source(c.getInputs()[0]);
+    sinValue = raiser.source(s.getInputs()[0]);
+  }
+  Known &input = raiser.input(node, 0), &cos = raiser.known(cosValue), &sin = raiser.known(sinValue);
   bool flat = input.rank() == 3, interleaved = node.intOr("interleaved", 0) != 0;
   Known x = input;
   if (flat) {
@@ -132,8 +143,6 @@ LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool micro
   int64_t rotated = node.intOr("rotary_embedding_dim", 0), width = *x.sizes[3].constant();
   rotated = rotated == 0 ? width : rotated;
   const Size batch = x.sizes[0], positions = x.sizes[flat ? 1 : 2];
-  unsigned idsAt = microsoft ? 1 : 3;
-  Known *ids = raiser.hasInput(node, idsAt) ? &raiser.input(node, idsAt) : nullptr;
   bool first = microsoft && ids && ids->rank() == 1;
   if (microsoft && node.intOr("is_packed_batching", 0) != 0)
     return raiser.fail(node, "packed batching is not supported");
