@@ -154,6 +154,8 @@ LogicalResult raiseGroupQueryAttention(Raiser &raiser, onnx::NodeOp node) {
     Known *ids = raiser.hasInput(node, 9) ? &raiser.input(node, 9) : nullptr;
     if (ids && (ids->rank() != 2 || ids->sizes[0] != batch || ids->sizes[1] != steps))
       return raiser.fail(node, "position_ids must be [batch, positions]");
+    if (ids)
+      raiser.limitIndices(node.getInputs()[9], cos.sizes[0]);
     auto place = [&](OpBuilder &b, Value entry, Value position) -> Value {
       if (ids) {
         Value id = raiser.element(b, *ids, ValueRange{entry, position});

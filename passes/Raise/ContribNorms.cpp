@@ -75,6 +75,9 @@ LogicalResult raiseEmbedLayerNorm(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "position_ids must be [batch or 1, positions]");
   SmallVector<Size> sizes(ids.sizes);
   sizes.push_back(words.sizes[1]);
+  for (auto [at, table] : {std::pair(0, &words), std::pair(1, segmentTable), std::pair(8, &positions)})
+    if (raiser.hasInput(node, at))
+      raiser.limitIndices(node.getInputs()[at], table->sizes[0]);
   auto rows = [&](Known &table, function_ref<Value(OpBuilder &, ValueRange)> row) {
     return raiser.generated(words.elementType, sizes, [&](OpBuilder &b, ValueRange i) -> Value {
       // An index outside is the caller's mistake; it must not become a read outside.

@@ -117,11 +117,14 @@ LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool micro
   Value cosValue = node.getInputs()[microsoft ? 2 : 1], sinValue = node.getInputs()[microsoft ? 3 : 2];
   unsigned idsAt = microsoft ? 1 : 3;
   Known *ids = raiser.hasInput(node, idsAt) ? &raiser.input(node, idsAt) : nullptr;
+  if (ids && raiser.known(cosValue).rank() == 2)
+    raiser.limitIndices(node.getInputs()[idsAt], raiser.known(cosValue).sizes[0]);
   // Rows that a Gather took from tables are taken here: as an otf.embedding the tables could be quantized.
   if (onnx::NodeOp c = raiser.node(cosValue, "Gather"), s = raiser.node(sinValue, "Gather");
       !ids && c && s && c.intOr("axis", 0) == 0 && s.intOr("axis", 0) == 0 && c.getInputs()[1] == s.getInputs()[1] &&
       raiser.input(c, 0).rank() == 2 && raiser.input(s, 0).rank() == 2 && raiser.input(c, 1).rank() == 2) {
     ids = &raiser.input(c, 1);
+    raiser.limitIndices(c.getInputs()[1], raiser.input(c, 0).sizes[0]);
     cosValue = raiser.source(c.getInputs()[0]);
     sinValue = raiser.source(s.getInputs()[0]);
   }
