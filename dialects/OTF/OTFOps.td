@@ -308,7 +308,8 @@ def OTF_AppendOp : OTF_Op<"append"> {
   let description = [{
     new is [B, H, S, D], or [B, S, H, D] with `positions_first`. The result is the cache after the step, which is S positions longer.
     New positions come last; with `at`, those of batch entry b begin at at[b], and what would lie outside of the longer cache is dropped. Rows
-    that are padded behind (GroupQueryAttention) so write over their padding. Positions that no step wrote hold finite values.
+    that are padded behind (GroupQueryAttention) so write over their padding. Positions of the longer cache that a step does not write hold
+    what an earlier step wrote, or zeros.
 
     1. `at` has one element for each batch entry.
 

@@ -123,14 +123,22 @@ bool emitAppend(KernelBuilder &b, AppendOp op) {
     };
     if (!op.getAt())
       return write(b.add(past, position));
-    Value first = b.load(b.memory[op.getAt()], batch);
-    Value place = b.add(arith::IndexCastOp::create(b, b.getIndexType(), first), position);
+    Value first = arith::IndexCastOp::create(b, b.getIndexType(), b.load(b.memory[op.getAt()], batch));
+    Value place = b.add(first, position);
     // As unsigned numbers, negative ones are too large.
     Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, place, length);
     auto branch = scf::IfOp::create(b, inside, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenYield());
     write(place);
+    // What this position's own place would be without `at`: zeros, where no position of the step is written there.
+    b.setInsertionPointAfter(branch);
+    Value end = b.add(past, position);
+    Value bare = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.sub(end, first), b.size(x.positions()));
+    auto fill = scf::IfOp::create(b, bare, /*withElseRegion=*/false);
+    b.setInsertionPoint(fill.thenYield());
+    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(state.getElementType()));
+    b.loop(b.index(0), width, 1, [&](Value c) { b.store(zero, cache, b.add(b.mul(b.add(row, end), width), c)); });
   });
   return true;
 }

@@ -28,6 +28,10 @@ OTF_DEVICE void append(T *cache, X x, int64_t outer, int64_t added, int64_t inne
     // The runtime refuses a step that does not fit; never write past it.
     if (place >= 0 && place < past + added && place < capacity)
       cache[(o * capacity + place) * inner + i] = fromFloat<T>(x(o, s, i));
+    // The place at the end that is s's own holds zeros, where no position of the step is written there.
+    const int64_t local = place - 2 * s - past; // first - past - s
+    if ((local > 0 || local <= -added) && past + s < capacity)
+      cache[(o * capacity + past + s) * inner + i] = fromFloat<T>(0.0f);
   }
   releaseDependents();
 }
