@@ -170,13 +170,15 @@ LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
       return fail(node, "an input of it has no known type");
   if (node.getDomain().empty() && int64_t(node.getVersion()) < kOldestOperatorSet && failed(checkOlder(*this, node)))
     return failure();
+  if (failed(checkBefore(*this, node)))
+    return failure();
   if (failed(entry.raise(*this, node)))
     return failure();
   for (Value output : node.getOutputs())
     (void)checked(known(output).sizes);
   if (impossibleSize)
     return fail(node, "its result would have " + *impossibleSize);
-  return success();
+  return checkAfter(*this, node);
 }
 
 LogicalResult Raiser::raiseReturn() {

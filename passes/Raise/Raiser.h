@@ -128,6 +128,10 @@ void registerContribAttention(Registry &);
 void registerContribNorms(Registry &);
 void registerFusedMatMul(Registry &);
 
+/// What every node owes: attributes of their types and limits, before its function runs; results, after it.
+mlir::LogicalResult checkBefore(Raiser &, onnx::NodeOp node);
+mlir::LogicalResult checkAfter(Raiser &, onnx::NodeOp node);
+
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
 

@@ -269,10 +269,14 @@ Value Raiser::element(OpBuilder &inner, Known &what, ValueRange indices) {
     return constantElement(inner, location, internalType(what.elementType), what, 0);
   Value source = tensor(what);
   SmallVector<Value> at;
-  for (size_t i = 0; i != what.rank(); ++i)
-    at.push_back(what.sizes[i] == Size(1)
+  for (size_t i = 0; i != what.rank(); ++i) {
+    bool hasIndex = what.rank() <= indices.size() + i;
+    if (!hasIndex && what.sizes[i] != Size(1))
+      impossibleSize = "fewer dimensions than an input of it";
+    at.push_back(what.sizes[i] == Size(1) || !hasIndex
                      ? arith::ConstantIndexOp::create(inner, location, 0).getResult()
-                     : indices[indices.size() - what.rank() + i]);
+                     : indices[indices.size() + i - what.rank()]);
+  }
   return tensor::ExtractOp::create(inner, location, source, at);
 }
 
