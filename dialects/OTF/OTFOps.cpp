@@ -300,6 +300,11 @@ LogicalResult AppendOp::verify() {
   if (update.getRank() != 4 || update.getDimSize(headAxis) != state.getHeads() ||
       update.getDimSize(3) != state.getWidth())
     return emitOpError() << "cannot append " << update << " to " << state;
+  if (!getAt())
+    return success();
+  auto at = cast<RankedTensorType>(getAt().getType());
+  if (at.getRank() != 1 || sizesOf(at)[0] != sizesOf(update)[0]) // rule 1
+    return emitOpError() << "at must have one element for each batch entry of " << update << ", got " << at;
   return success();
 }
 
@@ -365,6 +370,12 @@ LogicalResult AttentionOp::verify() {
       return emitOpError() << "mask must be [" << batch.str() << " or 1, " << heads.str()
                            << " or 1, " << positions.str() << " or 1, "
                            << (length ? length->str() : "keys") << "], got " << mask;
+  }
+
+  if (getSink()) { // rule 6
+    auto sink = cast<RankedTensorType>(getSink().getType());
+    if (sink.getRank() != 1 || sizesOf(sink)[0] != heads)
+      return emitOpError() << "sink must have " << heads.str() << " elements, got " << sink;
   }
 
   q[3] = width[1]; // rule 5

@@ -306,15 +306,20 @@ def OTF_RopeOp : OTF_Op<"rope", [Pure]> {
 def OTF_AppendOp : OTF_Op<"append"> {
   let summary = "adds new positions to a cache";
   let description = [{
-    new is [B, H, S, D], or [B, S, H, D] with `positions_first`. The result is the cache after the step.
+    new is [B, H, S, D], or [B, S, H, D] with `positions_first`. The result is the cache after the step, which is S positions longer.
+    New positions come last; with `at`, those of batch entry b begin at at[b], and what would lie outside of the longer cache is dropped. Rows
+    that are padded behind (GroupQueryAttention) so write over their padding. Positions of the longer cache that a step does not write hold
+    what an earlier step wrote, or zeros.
+
+    1. `at` has one element for each batch entry.
 
     ```mlir
     %k = otf.append %past, %new : (!otf.state<3x64xf32>, tensor<?x3x?x64xf32, #otf.dims<"b", "s">>) -> !otf.state<3x64xf32>
     ```
   }];
-  let arguments = (ins OTF_StateType:$past, OTF_F32Tensor:$update, UnitAttr:$positions_first);
+  let arguments = (ins OTF_StateType:$past, OTF_F32Tensor:$update, Optional<TensorOf<[I64]>>:$at, UnitAttr:$positions_first);
   let results = (outs OTF_StateType:$result);
-  let assemblyFormat = "$past `,` $update attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$past `,` $update (`at` $at^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
@@ -335,18 +340,19 @@ def OTF_ReadOp : OTF_Op<"read", [Pure]> {
   let hasVerifier = 1;
 }
 
-def OTF_AttentionOp : OTF_Op<"attention"> {
+def OTF_AttentionOp : OTF_Op<"attention", [AttrSizedOperandSegments]> {
   let summary = "softmax(scale · q kᵀ + mask) v, heads grouped";
   let description = [{
     q is [B, H, S, D]; key and value are caches or tensors of [B, Hkv, T, D] and [B, Hkv, T, Dv]; the result is [B, H, S, Dv].
     Query head h reads head h / (H / Hkv). mask: i1 keeps where true, f32 is added. A query whose every key is masked gives 0.
-    `softcap` c > 0 replaces a score s by c·tanh(s/c) before the mask. With `positions_first` q and the result are [B, S, H, D].
+    `softcap` c > 0 replaces a score s by c·tanh(s/c) before the mask. `sink` is one more score for each head, of a key whose value is 0. With `positions_first` q and the result are [B, S, H, D].
 
     1. Tensors have rank 4. Key and value that are tensors have the batch of q and one length T.
     2. Key and value have equally many heads Hkv, and H is a multiple of it.
     3. The key's width is the query's.
     4. mask is [B or 1, H or 1, S or 1, T]; where keys are in a cache, T is known to the session only.
     5. The result is q with the value's width.
+    6. sink has H elements.
 
     ```mlir
     %y = otf.attention %q, %k, %v mask %m {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"b", "s">>, !otf.state<3x64xf32>,
@@ -354,9 +360,9 @@ def OTF_AttentionOp : OTF_Op<"attention"> {
     ```
   }];
   let arguments = (ins OTF_F32Tensor:$query, AnyTypeOf<[OTF_StateType, OTF_F32Tensor]>:$key, AnyTypeOf<[OTF_StateType, OTF_F32Tensor]>:$value,
-                       Optional<TensorOf<[I1, F32]>>:$mask, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap, UnitAttr:$positions_first);
+                       Optional<TensorOf<[I1, F32]>>:$mask, Optional<OTF_F32Tensor>:$sink, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap, UnitAttr:$positions_first);
   let results = (outs OTF_F32Tensor:$result);
-  let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? (`sink` $sink^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -24,7 +24,7 @@ namespace {
 constexpr unsigned kMaxErrors = 20;
 constexpr unsigned kMaxCallDepth = 32;
 /// Functions that call functions can grow exponentially.
-constexpr unsigned kMaxNodes = 1u << 20;
+constexpr unsigned kMaxNodes = 1u << 19;
 
 /// Names of a graph, of a subgraph, or of one call of a function.
 struct Scope {
@@ -189,6 +189,8 @@ void Importer::inlineCall(const ModelFunction &function, const ::onnx::NodeProto
   importNodes(proto.node(), given, body);
   for (int i = 0; i < node.output_size(); ++i) {
     Value result = body.values.lookup(proto.output(i));
+    if (!result && nodeCount > kMaxNodes)
+      return; // said once
     if (!result)
       return fail("calls a function that does not make its output '" + Twine(proto.output(i)) +
                   "' (the file is corrupt; export the model again)");
@@ -208,7 +210,7 @@ void Importer::importNode(const ::onnx::NodeProto &node, Scope &scope) {
     return fail("has no outputs (the file is corrupt; export the model again)");
   if (++nodeCount > kMaxNodes) {
     if (nodeCount == kMaxNodes + 1)
-      error("the graph: has more than a million nodes after inlining its functions (inline fewer of them)");
+      error("the graph: has more than half a million nodes after inlining its functions (inline fewer of them)");
     return;
   }
   SmallVector<Value> inputs;
@@ -326,6 +328,7 @@ OwningOpRef<ModuleOp> Importer::run() {
     argumentAttrs.push_back(*attrs);
     argumentLocations.push_back(locationOf(input.name()));
   }
+  llvm::StringSet<> returned;
   for (const ::onnx::ValueInfoProto &output : graph.output()) {
     if (output.name().empty())
       continue;
@@ -334,6 +337,8 @@ OwningOpRef<ModuleOp> Importer::run() {
       error("output '" + Twine(output.name()) + "': " + llvm::toString(attrs.takeError()));
       continue;
     }
+    if (!returned.insert(output.name()).second)
+      error("output '" + Twine(output.name()) + "': is there twice (an output needs a name of its own)");
     resultNames.push_back(output.name());
     resultAttrs.push_back(*attrs);
   }

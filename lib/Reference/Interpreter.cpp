@@ -142,7 +142,7 @@ llvm::Expected<Content> Interpreter::operation(Operation *op) {
       })
       .Case([&](AttentionOp op) {
         return content(attention(*tensor(op.getQuery()), *keys(op.getKey()), *keys(op.getValue()),
-                                 tensor(op.getMask()),
+                                 tensor(op.getMask()), tensor(op.getSink()),
                                  {op.getScale().convertToDouble(),
                                   op.getSoftcap().convertToDouble(), op.getPositionsFirst()}));
       })
@@ -298,7 +298,8 @@ llvm::Expected<Content> Interpreter::state(StateOp op) {
 
 llvm::Expected<Content> Interpreter::appendTo(AppendOp op) {
   auto *past = operand<Cache>(op.getPast());
-  Result result = append(past->content, *tensor(op.getUpdate()), op.getPositionsFirst());
+  Result result = append(past->content, *tensor(op.getUpdate()), tensor(op.getAt()),
+                         op.getPositionsFirst());
   if (!result)
     return result.takeError();
   if (!past->name.empty())

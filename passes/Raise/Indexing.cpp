@@ -37,8 +37,14 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.limitIndices(node.getInputs()[1], data.sizes[axis]);
-  if (axis == 0 && raiser.isMatrix(data) && !ids.integers) {
-    Value table = raiser.matrix(data, /*transposed=*/false);
+  // Rows of a constant, or of a transposed one: a head of [K, N] that is the table too.
+  Value table;
+  if (axis == 0 && !ids.integers && raiser.isMatrix(data))
+    table = raiser.matrix(data, /*transposed=*/false);
+  else if (onnx::NodeOp transpose = raiser.node(node.getInputs()[0], "Transpose");
+           transpose && axis == 0 && !ids.integers && data.sizes != raiser.input(transpose, 0).sizes)
+    table = raiser.matrix(raiser.known(raiser.source(transpose.getInputs()[0])), /*transposed=*/true);
+  if (table) {
     result.tensor = EmbeddingOp::create(raiser.builder, node.getLoc(),
                                         tensorType(raiser.builder.getF32Type(), result.sizes),
                                         raiser.tensor(ids), table);

@@ -3,6 +3,7 @@
 // Operators that move elements: each output element is one input element, found by index arithmetic. On contents that are
 // known the same arithmetic is done here and now.
 
+#include "passes/Raise/AttentionForm.h"
 #include "passes/Raise/Numbers.h"
 
 using namespace mlir;
@@ -90,13 +91,11 @@ LogicalResult raiseConcat(Raiser &raiser, onnx::NodeOp node) {
   }
   if (failed(settled(raiser, node, {}, checks)))
     return failure();
-  if (raiser.appendsToCache(node)) {
-    Known &update = *parts.back();
-    Value tensor = raiser.tensor(update);
-    Value past = parts.front()->state;
-    result.state = AppendOp::create(raiser.builder, node.getLoc(), past.getType(), past, tensor,
-                                    /*positions_first=*/false);
-    raiser.set(node, std::move(result));
+  if (raiser.isCacheOf(node.getInputs()[0], node)) {
+    std::optional<Known> present = appendStep(raiser, node, node.getInputs()[0], *parts.back());
+    if (!present)
+      return failure();
+    raiser.set(node, std::move(*present));
     return success();
   }
   bool integers = rank == 1 && llvm::all_of(parts, [](Known *k) { return k->integers.has_value(); });

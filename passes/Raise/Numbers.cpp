@@ -265,7 +265,8 @@ bool raise::boundContents(Raiser &raiser, onnx::NodeOp node, ArrayRef<Known *> i
       if (!input->integers)
         return false;
       Number operand = (*input->integers)[input->integers->size() == 1 ? 0 : i];
-      if (!operand.isAtLeast(0))
+      bool divides = value && (node.is("Div") || node.is("Mod"));
+      if (!operand.isAtLeast(divides ? 1 : 0))
         return false;
       if (!value)
         value = operand;

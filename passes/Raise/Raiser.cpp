@@ -55,6 +55,10 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerQuantizedConvolutions(registry);
   registerGivenWeights(registry);
   registerMixtureOfExperts(registry);
+  registerStandardAttention(registry);
+  registerContribAttention(registry);
+  registerContribNorms(registry);
+  registerFusedMatMul(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
@@ -111,42 +115,6 @@ LogicalResult Raiser::checkOperators() {
 // The walk
 //===------------------------------------------------------------------------------------------===//
 
-/// A cache is an argument whose only data use is as the first part of a Concat along the last axis but one that the
-/// model returns. Names do not matter.
-void Raiser::findCaches() {
-  takenSymbols = {"past", "capacity"};
-  auto results = cast<func::ReturnOp>(source_.getBody().front().getTerminator()).getOperands();
-  for (BlockArgument argument : source_.getArguments()) {
-    auto dims = source_.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "onnx.dims");
-    onnx::NodeOp concat;
-    bool cache = dims && dims.size() == 4;
-    for (Operation *user : argument.getUsers()) {
-      auto node = dyn_cast<onnx::NodeOp>(user);
-      if (node && node.is("Shape"))
-        continue;
-      int64_t axis = node ? node.intOr("axis", 0) : 0;
-      cache &= node && !concat && node.is("Concat") && node.getInputs().size() == 2 &&
-               node.getInputs()[0] == argument && (axis == -2 || axis == 2);
-      concat = node;
-    }
-    auto heads = cache ? dyn_cast<IntegerAttr>(dims[1]) : IntegerAttr();
-    auto width = cache ? dyn_cast<IntegerAttr>(dims[3]) : IntegerAttr();
-    auto type = source_.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "onnx.type");
-    if (!concat || !heads || !width || !isa<StringAttr>(dims[2]) || !type ||
-        !isFloat(type.getInt()) || !llvm::is_contained(results, concat.getOutputs()[0]))
-      continue;
-    unsigned result = llvm::find(results, concat.getOutputs()[0]) - results.begin();
-    // The cached length becomes the symbol that the runtime counts.
-    StringRef length = cast<StringAttr>(dims[2]).getValue();
-    std::optional<Size> parsed = Size::parse(length);
-    bool oneName = length != "?" && (!parsed || *parsed == Size::symbol(length.trim()));
-    if (!oneName)
-      continue;
-    symbolNames[length.trim().str()] = "past";
-    caches[argument.getArgNumber()] = {result, concat, {}};
-  }
-}
-
 /// The name, and the caller's element type where memory has another: a signless integer, or bits.
 DictionaryAttr Raiser::boundaryAttributes(StringAttr name, int64_t elementType) {
   SmallVector<NamedAttribute> attributes{builder.getNamedAttr("otf.name", name)};
@@ -158,6 +126,7 @@ DictionaryAttr Raiser::boundaryAttributes(StringAttr name, int64_t elementType) 
 
 LogicalResult Raiser::raiseArguments() {
   Block &block = target.getBody().front();
+  std::vector<SmallVector<Size>> sizes = argumentSizes();
   for (BlockArgument argument : source_.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto name = source_.getArgAttrOfType<StringAttr>(number, "onnx.name");
@@ -169,9 +138,7 @@ LogicalResult Raiser::raiseArguments() {
              << (type ? "shape" : "type") << " (run the exporter's shape inference)";
     Known what;
     what.elementType = type.getInt();
-    for (Attribute dim : dims)
-      what.sizes.push_back(readSize(dim));
-    what.sizes = checked(what.sizes);
+    what.sizes = checked(sizes[number]);
     if (impossibleSize)
       return emitError(argument.getLoc()) << "input " << name << " has " << *impossibleSize;
     if (!internalType(what.elementType))
@@ -179,18 +146,9 @@ LogicalResult Raiser::raiseArguments() {
              << "input " << name << " has element type "
              << onnx::elementTypeName(what.elementType) << ", which is not supported";
     if (isCache(number)) {
-      auto results = source_.getResultAttrOfType<StringAttr>(caches[number].result, "onnx.name");
-      auto state = StateType::get(builder.getContext(), *what.sizes[1].constant(),
-                                  *what.sizes[3].constant(), builder.getF32Type());
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPoint(target);
-      CacheOp op = CacheOp::create(builder, argument.getLoc(), name, TypeAttr::get(state), name,
-                                   results ? results : name);
-      symbols.insert(op);
-      caches[number].op = op;
-      builder.setInsertionPointToStart(&block);
-      what.state = StateOp::create(builder, argument.getLoc(), state, op.getSymName());
       known(argument) = std::move(what);
+      if (Known &cache = known(argument); cache.sizes[1].isConstant() && cache.sizes[3].isConstant())
+        (void)cacheState(argument, cache.sizes[1], cache.sizes[3]);
       continue;
     }
     Type stored = storedType(what.elementType);
@@ -240,17 +198,15 @@ LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
   }
   if (node.getDomain().empty() && int64_t(node.getVersion()) < kOldestOperatorSet && failed(checkOlder(*this, node)))
     return failure();
+  if (failed(checkBefore(*this, node)))
+    return failure();
   if (failed(entry.raise(*this, node)))
     return failure();
   for (Value output : node.getOutputs())
     (void)checked(known(output).sizes);
   if (impossibleSize)
     return fail(node, "its result would have " + *impossibleSize);
-  return success();
-}
-
-bool Raiser::appendsToCache(onnx::NodeOp concat) {
-  return llvm::any_of(caches, [&](auto &entry) { return entry.second.concat == concat.getOperation(); });
+  return checkAfter(*this, node);
 }
 
 LogicalResult Raiser::raiseReturn() {

@@ -127,6 +127,14 @@ void registerQuantizedContrib(Registry &);
 void registerQuantizedConvolutions(Registry &);
 void registerGivenWeights(Registry &);
 void registerMixtureOfExperts(Registry &);
+void registerStandardAttention(Registry &);
+void registerContribAttention(Registry &);
+void registerContribNorms(Registry &);
+void registerFusedMatMul(Registry &);
+
+/// What every node owes: attributes of their types and limits, before its function runs; results, after it.
+mlir::LogicalResult checkBefore(Raiser &, onnx::NodeOp node);
+mlir::LogicalResult checkAfter(Raiser &, onnx::NodeOp node);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
@@ -236,8 +244,10 @@ public:
   /// The type that a model's input or output, or a weight in its file, has in memory.
   mlir::Type storedType(int64_t elementType);
 
-  /// Is this the Concat that adds a step's positions to a cache?
-  bool appendsToCache(onnx::NodeOp concat);
+  /// Is `past` a cache that this node adds a step's positions to?
+  bool isCacheOf(mlir::Value past, onnx::NodeOp writer);
+  /// That cache before the step, with heads and a width that the model's input may leave open; null if it says otherwise.
+  mlir::Value cacheState(mlir::Value past, const Size &heads, const Size &width);
 
   /// Elements of `value` must be in [-extent, extent). Where the value is an input of the model the plan says so, and
   /// the runtime refuses others before any kernel runs.
@@ -259,6 +269,8 @@ private:
                   bool transposed, GivenAttr given = {});
   WeightOp givenWeight(const GivenCodes &given, mlir::RankedTensorType type, bool transposed);
   Size readSize(mlir::Attribute dim);
+  /// Sizes of the arguments, by number.
+  std::vector<llvm::SmallVector<Size>> argumentSizes();
   Size symbolFor(llvm::StringRef text);
   std::string freshSymbol(std::string name);
   bool isCache(unsigned argument) { return caches.count(argument) != 0; }
@@ -276,7 +288,7 @@ private:
   /// Caches by argument of the model, and the result that holds each after the step.
   struct Cache {
     unsigned result;
-    mlir::Operation *concat;
+    mlir::Operation *writer;
     CacheOp op;
   };
   std::map<unsigned, Cache> caches;

@@ -101,6 +101,42 @@ Size Raiser::readSize(Attribute dim) {
   return result;
 }
 
+/// A size like "past_seq_len + seq_len" of symbols that no other input has says no more than a symbol of its own: it
+/// becomes one, which the runtime can solve.
+std::vector<SmallVector<Size>> Raiser::argumentSizes() {
+  std::vector<SmallVector<Size>> sizes(source_.getNumArguments());
+  for (auto [number, list] : llvm::enumerate(sizes))
+    if (auto dims = source_.getArgAttrOfType<ArrayAttr>(number, "onnx.dims"))
+      for (Attribute dim : dims)
+        list.push_back(readSize(dim));
+  std::set<std::string> solved = {"past"};
+  auto open = [&](const Size &size) {
+    std::set<std::string> names, left;
+    size.collectSymbols(names);
+    for (const std::string &name : names)
+      if (!solved.count(name))
+        left.insert(name);
+    return left;
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (auto &list : sizes)
+      for (Size &size : list)
+        if (std::set<std::string> left = open(size); left.size() == 1)
+          again |= solved.insert(*left.begin()).second;
+  }
+  std::map<std::string, Size> fresh; // by the size's text
+  for (auto &list : sizes)
+    for (Size &size : list)
+      if (open(size).size() > 1) {
+        auto [it, isNew] = fresh.try_emplace(size.str());
+        if (isNew)
+          it->second = Size::symbol(freshSymbol("size"));
+        size = it->second;
+      }
+  return sizes;
+}
+
 SmallVector<Size> Raiser::checked(ArrayRef<Size> sizes) {
   SmallVector<Size> result(sizes);
   for (Size &size : result) {
@@ -251,10 +287,14 @@ Value Raiser::element(OpBuilder &inner, Known &what, ValueRange indices) {
     return constantElement(inner, location, internalType(what.elementType), what, 0);
   Value source = tensor(what);
   SmallVector<Value> at;
-  for (size_t i = 0; i != what.rank(); ++i)
-    at.push_back(what.sizes[i] == Size(1)
+  for (size_t i = 0; i != what.rank(); ++i) {
+    bool hasIndex = what.rank() <= indices.size() + i;
+    if (!hasIndex && what.sizes[i] != Size(1))
+      impossibleSize = "fewer dimensions than an input of it";
+    at.push_back(what.sizes[i] == Size(1) || !hasIndex
                      ? arith::ConstantIndexOp::create(inner, location, 0).getResult()
-                     : indices[indices.size() - what.rank() + i]);
+                     : indices[indices.size() + i - what.rank()]);
+  }
   return tensor::ExtractOp::create(inner, location, source, at);
 }
 

@@ -331,6 +331,23 @@ func.func @read_rule_1(%s: !otf.state<2x16xf32>) {
 
 // -----
 
+func.func @append_rule_1(%past: !otf.state<2x16xf32>, %x: tensor<1x2x5x16xf32>, %at: tensor<2xi64>) {
+  // expected-error@+1 {{at must have one element for each batch entry}}
+  %0 = otf.append %past, %x at %at : (!otf.state<2x16xf32>, tensor<1x2x5x16xf32>, tensor<2xi64>) -> !otf.state<2x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_6(%q: tensor<1x4x5x16xf32>, %k: !otf.state<2x16xf32>, %s: tensor<2xf32>) {
+  // expected-error@+1 {{sink must have 4 elements, got 'tensor<2xf32>'}}
+  %0 = otf.attention %q, %k, %k sink %s {scale = 1.0 : f32}
+      : (tensor<1x4x5x16xf32>, !otf.state<2x16xf32>, !otf.state<2x16xf32>, tensor<2xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
 func.func @attention_rule_2_sharing(%q: tensor<1x3x5x16xf32>, %k: !otf.state<2x16xf32>) {
   // expected-error@+1 {{3 query heads cannot share 2 heads}}
   %0 = otf.attention %q, %k, %k {scale = 1.0 : f32}

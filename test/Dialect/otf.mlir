@@ -94,6 +94,20 @@ func.func @attention(%q: tensor<?x?x4x16xf32, #otf.dims<"b", "s">>, %new: tensor
   return %2 : tensor<?x?x4x16xf32, #otf.dims<"b", "s">>
 }
 
+// CHECK-LABEL: func.func @places_and_sinks
+func.func @places_and_sinks(%q: tensor<?x4x?x16xf32, #otf.dims<"b", "s">>, %past: !otf.state<2x16xf32>,
+                            %new: tensor<?x2x?x16xf32, #otf.dims<"b", "s">>, %at: tensor<?xi64, #otf.dims<"b">>, %sink: tensor<4xf32>)
+    -> tensor<?x4x?x16xf32, #otf.dims<"b", "s">> {
+  // CHECK: otf.append %{{.*}}, %{{.*}} at %{{.*}} : (
+  %0 = otf.append %past, %new at %at
+      : (!otf.state<2x16xf32>, tensor<?x2x?x16xf32, #otf.dims<"b", "s">>, tensor<?xi64, #otf.dims<"b">>) -> !otf.state<2x16xf32>
+  // CHECK: otf.attention %{{.*}}, %{{.*}}, %{{.*}} sink %{{.*}} {scale = 2.500000e-01 : f32} : (
+  %1 = otf.attention %q, %0, %0 sink %sink {scale = 0.25 : f32}
+      : (tensor<?x4x?x16xf32, #otf.dims<"b", "s">>, !otf.state<2x16xf32>, !otf.state<2x16xf32>, tensor<4xf32>)
+      -> tensor<?x4x?x16xf32, #otf.dims<"b", "s">>
+  return %1 : tensor<?x4x?x16xf32, #otf.dims<"b", "s">>
+}
+
 // CHECK-LABEL: func.func @gated_activation
 func.func @gated_activation(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // CHECK: otf.gated_activation gelu_tanh %{{.*}}, %{{.*}} : tensor<4x8xf32>

@@ -257,10 +257,13 @@ bool emitAppend(KernelFrame &k, AppendOp op) {
   std::string row = positionsFirst ? "((o / " + heads + " * " + *positions + " + s) * " + heads +
                                          " + o % " + heads + ")"
                                    : "(o * " + *positions + " + s)";
+  std::string first = "otf::AtEnd{}";
+  if (op.getAt())
+    first = "otf::AtPlaces{reinterpret_cast<const otf::int64_t *>(" + k.memory[op.getAt()].pointer + "), " + heads + "}";
   k.line("otf::append(" + cache.pointer + ",");
   k.line("    [=](long long o, long long s, long long i) { return " + x.pointer + "[" + row +
          " * " + width + " + i]; },");
-  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity);");
+  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity, " + first + ");");
   k.grid = KernelFrame::gridFor(x.shape);
   return true;
 }
@@ -358,7 +361,8 @@ bool emitAttention(KernelFrame &k, AttentionOp op) {
   k.line(keys->view + ",");
   k.line(values->view + ",");
   k.line(ScalarPrinter::literal(op.getScaleAttr()) + ", " +
-         ScalarPrinter::literal(op.getSoftcapAttr()) + ", " + mask + ",");
+         ScalarPrinter::literal(op.getSoftcapAttr()) + ", " + mask + ", " +
+         (op.getSink() ? "otf::HeadSink{" + k.memory[op.getSink()].pointer + "}" : std::string("otf::NoSink{}")) + ",");
   k.line("[=](int b, int h, int i, int d, float v) { " + element(k.result.pointer, values->width) +
          " = v; });");
   --k.indent;

@@ -118,6 +118,15 @@ plan.kernel @attention_0(%q: tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, %k: !o
       tensor<?x1x?x?xi1, #otf.dims<"d0", "d1", "d2">>) -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
   plan.return %y : tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
 }
+plan.kernel @append_1(%k: !otf.state<3x64xf32>, %x: tensor<?x?x3x64xf32, #otf.dims<"d0", "d1">>, %at: tensor<?xi64, #otf.dims<"d0">>) -> !otf.state<3x64xf32> {
+  %y = otf.append %k, %x at %at {positions_first} : (!otf.state<3x64xf32>, tensor<?x?x3x64xf32, #otf.dims<"d0", "d1">>, tensor<?xi64, #otf.dims<"d0">>) -> !otf.state<3x64xf32>
+  plan.return %y : !otf.state<3x64xf32>
+}
+plan.kernel @attention_2(%q: tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, %k: !otf.state<3x64xf32>, %s: tensor<9xf32>) -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">> {
+  %y = otf.attention %q, %k, %k sink %s {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, !otf.state<3x64xf32>, !otf.state<3x64xf32>, tensor<9xf32>)
+      -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+  plan.return %y : tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+}
 plan.kernel @attention_1(%q: tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>, %k: tensor<?x4x?x32xf32, #otf.dims<"d0", "d2">>,
                          %m: tensor<1x1x?x?xf32, #otf.dims<"d1", "d2">>) -> tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">> {
   %y = otf.attention %q, %k, %k mask %m {scale = 1.0 : f32, softcap = 30.0 : f32} : (tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>,
@@ -126,7 +135,7 @@ plan.kernel @attention_1(%q: tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>, %k: te
   plan.return %y : tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>
 }
 )mlir");
-  EXPECT_EQ(source.kernels.size(), 4u);
+  EXPECT_EQ(source.kernels.size(), 6u);
 }
 
 TEST(Emit, EmbeddingOfAnEncodedTable) {
