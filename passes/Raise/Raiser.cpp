@@ -18,6 +18,15 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerElementwise(registry);
   registerShapes(registry);
   registerMovement(registry);
+  registerSlicing(registry);
+  registerPadding(registry);
+  registerIndexing(registry);
+  registerMatrices(registry);
+  registerImages(registry);
+  registerEinsum(registry);
+  registerReduce(registry);
+  registerSignal(registry);
+  registerWindows(registry);
   registerReductions(registry);
   registerContractions(registry);
   registerNorms(registry);

@@ -81,6 +81,15 @@ inline constexpr int64_t kOldestOperatorSet = 7;
 void registerElementwise(Registry &);
 void registerShapes(Registry &);
 void registerMovement(Registry &);
+void registerSlicing(Registry &);
+void registerPadding(Registry &);
+void registerIndexing(Registry &);
+void registerMatrices(Registry &);
+void registerImages(Registry &);
+void registerEinsum(Registry &);
+void registerReduce(Registry &);
+void registerSignal(Registry &);
+void registerWindows(Registry &);
 void registerReductions(Registry &);
 void registerContractions(Registry &);
 void registerNorms(Registry &);
@@ -106,6 +115,8 @@ public:
   mlir::LogicalResult run();
 
   mlir::OpBuilder builder;
+  /// Sizes that a program computes at run time, by the block where it is and by what it computes.
+  std::map<std::pair<mlir::Block *, std::string>, Size> boundNumbers;
   /// Where new operations come from: the node that is being raised.
   std::optional<mlir::Location> currentLocation;
 
