@@ -338,7 +338,8 @@ def VerifyStage : OtfPass<"otf-verify-stage"> {
     if there is one. It changes nothing.
 
     1. imported: operators of otf, tensor.generate and constants only; every dynamic dimension has a name; scalars are
-       f32, i1, i32 and i64 but for what `main` takes and gives; arguments and results have `otf.name`.
+       f32, f64 and integers but for what `main` takes and gives; arguments and results have `otf.name`, and
+       `otf.element` where the caller's type is not that of memory (ui8, f8E5M2, i4).
     2. annotated: imported, and every weight that is read as a matrix has an encoding; outliers only where it is coded.
     3. quantized: annotated, and matrices have their weights' encodings; a linear on a coded matrix reads records.
     4. fused: quantized, and no gated_activation is left.

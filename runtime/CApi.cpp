@@ -12,7 +12,7 @@
 
 using namespace otf::runtime;
 
-static_assert(int(OTF_BOOL) == int(ElementType::boolean) && int(OTF_F64) == int(ElementType::f64));
+static_assert(int(OTF_BOOL) == int(ElementType::boolean) && int(OTF_U2) == int(ElementType::u2) && int(OTF_F64) == int(ElementType::f64));
 static_assert(int(OTF_BAD_INPUT) == int(Code::badInput) && int(OTF_USAGE) == int(Code::usage) &&
               int(OTF_DEVICE) == int(Code::device));
 

@@ -18,8 +18,10 @@
 namespace otf::runtime {
 namespace {
 
-constexpr const char *kCodes[kElementTypes] = {"<f4", "<f2", "<u2", "<f8", "|i1", "|u1", "<i2",
-                                               "<u2", "<i4", "<u4", "<i8", "<u8", "|b1"};
+/// Types that numpy lacks are bits to it, as those of ml_dtypes are: V1 and V2.
+constexpr const char *kCodes[kElementTypes] = {
+    "<f4", "<f2", "<V2", "<f8", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8",
+    "|b1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1", "<V1"};
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr size_t kMostAxes = 64;
 
@@ -38,7 +40,7 @@ public:
       if (key == "descr") {
         if (!string(type))
           return badInput("npy: structured types are not supported");
-        OTF_TRY(setType(type, array.type));
+        OTF_TRY(setType(type, array));
         hasType = true;
       } else if (key == "fortran_order") {
         if (word("True"))
@@ -108,17 +110,22 @@ private:
     }
     return true;
   }
-  static Status setType(std::string_view code, ElementType &type) {
-    for (unsigned i = 0; i < kElementTypes; ++i) {
-      std::string_view known = kCodes[i];
-      // One byte has no order, and '=' does not occur in files of numpy.
-      bool same = known == code || (known[0] == '|' && code.size() == 3 &&
-                                    code.substr(1) == known.substr(1));
-      if (same && ElementType(i) != ElementType::bf16) {
-        type = ElementType(i);
+  static Status setType(std::string_view code, NpyArray &array) {
+    // One byte has no order, and '=' does not occur in files of numpy.
+    auto same = [&](std::string_view known) {
+      return known == code ||
+             (known[2] == '1' && code.size() == 3 && code.substr(1) == known.substr(1));
+    };
+    array.isBits = same("<V1") || same("<f1") || same("<V2") || code == "|V2";
+    if (array.isBits) { // ml_dtypes calls float8_e5m2 f1
+      array.type = code[2] == '1' ? ElementType::u8 : ElementType::u16;
+      return {};
+    }
+    for (unsigned i = 0; i < kElementTypes; ++i)
+      if (same(kCodes[i])) {
+        array.type = ElementType(i);
         return {};
       }
-    }
     return badInput("npy: elements of type '", code,
                     "' are not supported (little-endian integers, floats and bool are)");
   }
@@ -178,6 +185,15 @@ Result<NpyArray> readNpy(const std::string &path) {
   array.bytes = std::move(content.value());
   array.bytes.erase(array.bytes.begin(), array.bytes.begin() + ptrdiff_t(begin));
   return array;
+}
+
+void NpyArray::readAs(ElementType wanted) {
+  bool hasName = kCodes[unsigned(wanted)][1] != 'V';
+  bool asBits = isBits || type == ElementType::u8 || type == ElementType::u16;
+  if (!hasName && asBits && elementSize(wanted) == elementSize(type)) {
+    type = wanted;
+    isBits = false;
+  }
 }
 
 Status writeNpy(const std::string &path, ElementType type, std::span<const int64_t> shape,

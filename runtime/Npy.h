@@ -11,16 +11,22 @@
 namespace otf::runtime {
 
 struct NpyArray {
-  ElementType type;
+  ElementType type; // u8 or u16 for bits
   std::vector<int64_t> shape;
   std::vector<std::byte> bytes;
+  bool isBits = false; // of a type that numpy has no name for, and the file does not say which
+
+  /// Takes bits, or unsigned integers of their size, for elements of a type that numpy lacks. Nothing
+  /// for other types, and for elements of another size.
+  void readAs(ElementType wanted);
 };
 
 /// The content of a file. A file of 64-bit integers and so on is a type error of whoever uses it.
 Result<NpyArray> parseNpy(Bytes file);
 Result<NpyArray> readNpy(const std::string &path);
 
-/// bf16 has no name in numpy and is written as its bits, u16.
+/// Types that numpy lacks are written as their bits, V2 for bf16 and V1 for those of a byte: view them
+/// as the type of ml_dtypes.
 Status writeNpy(const std::string &path, ElementType type, std::span<const int64_t> shape,
                 const void *data);
 

@@ -12,7 +12,7 @@
 namespace otf::runtime {
 
 static_assert(unsigned(plan::ElementType::MAX) + 1 == kElementTypes &&
-              unsigned(plan::ElementType::boolean) == unsigned(ElementType::boolean));
+              unsigned(plan::ElementType::u2) == unsigned(ElementType::u2));
 static_assert(unsigned(plan::Space::MAX) == unsigned(Space::state));
 
 // A term of higher degree is not a size; the limit keeps a small hostile file from costing more

@@ -22,13 +22,16 @@ using plan::SectionEntry;
 using plan::SectionKind;
 
 size_t elementSize(ElementType type) {
-  static constexpr uint8_t sizes[kElementTypes] = {4, 2, 2, 8, 1, 1, 2, 2, 4, 4, 8, 8, 1};
+  static constexpr uint8_t sizes[kElementTypes] = {4, 2, 2, 8, 1, 1, 2, 2, 4, 4, 8, 8,
+                                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   return sizes[unsigned(type)];
 }
 
 const char *elementName(ElementType type) {
   static constexpr const char *names[kElementTypes] = {
-      "f32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool"};
+      "f32",      "f16",        "bf16",   "f64",        "i8",     "u8",     "i16", "u16",
+      "i32",      "u32",        "i64",    "u64",        "bool",   "f8e4m3fn", "f8e4m3fnuz", "f8e5m2",
+      "f8e5m2fnuz", "f8e8m0",   "f4e2m1", "i4",         "u4",     "i2",     "u2"};
   return names[unsigned(type)];
 }
 

@@ -26,9 +26,10 @@ namespace otf::runtime {
 
 /// As in plan.fbs, which the reader static_asserts.
 enum class ElementType : uint8_t {
-  f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean
+  f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean,
+  f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0, f4e2m1, i4, u4, i2, u2
 };
-inline constexpr unsigned kElementTypes = 13;
+inline constexpr unsigned kElementTypes = 23;
 size_t elementSize(ElementType type);
 const char *elementName(ElementType type);
 

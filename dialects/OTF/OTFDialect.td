@@ -21,6 +21,7 @@ def OTF_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::mlir::memref::MemRefDialect"]; // handles of otf.compute
   let extraClassDeclaration = "void registerTypes();";
 }
 

@@ -37,10 +37,13 @@ typedef enum otf_status {
  * call on this thread. Never NULL. */
 const char *otf_message(void);
 
-/* As in plan.fbs. A boolean is one byte. */
+/* As in plan.fbs. A boolean is one byte, and so is each element of the types after it; those of
+ * fewer bits are in the low ones. */
 typedef enum otf_type {
   OTF_F32, OTF_F16, OTF_BF16, OTF_F64, OTF_I8, OTF_U8, OTF_I16, OTF_U16, OTF_I32, OTF_U32, OTF_I64,
-  OTF_U64, OTF_BOOL
+  OTF_U64, OTF_BOOL,
+  OTF_F8E4M3FN, OTF_F8E4M3FNUZ, OTF_F8E5M2, OTF_F8E5M2FNUZ, OTF_F8E8M0, OTF_F4E2M1, OTF_I4, OTF_U4,
+  OTF_I2, OTF_U2
 } otf_type;
 
 /* -- Plans ---------------------------------------------------------------------------------- */

@@ -72,6 +72,18 @@ static std::optional<model::ElementType> elementType(Type type) {
     return bf16;
   if (type.isF64())
     return f64;
+  if (isa<Float8E4M3FNType>(type))
+    return f8e4m3fn;
+  if (isa<Float8E4M3FNUZType>(type))
+    return f8e4m3fnuz;
+  if (isa<Float8E5M2Type>(type))
+    return f8e5m2;
+  if (isa<Float8E5M2FNUZType>(type))
+    return f8e5m2fnuz;
+  if (isa<Float8E8M0FNUType>(type))
+    return f8e8m0;
+  if (isa<Float4E2M1FNType>(type))
+    return f4e2m1;
   auto integer = dyn_cast<IntegerType>(type);
   if (!integer)
     return std::nullopt;
@@ -79,6 +91,10 @@ static std::optional<model::ElementType> elementType(Type type) {
   switch (integer.getWidth()) {
   case 1:
     return boolean;
+  case 2:
+    return isUnsigned ? u2 : i2;
+  case 4:
+    return isUnsigned ? u4 : i4;
   case 8:
     return isUnsigned ? u8 : i8;
   case 16:
@@ -94,10 +110,10 @@ static std::optional<model::ElementType> elementType(Type type) {
 static int64_t elementBytes(model::ElementType type) {
   using enum model::ElementType;
   switch (type) {
-  case i8:
-  case u8:
-  case boolean:
-    return 1;
+  case f32:
+  case i32:
+  case u32:
+    return 4;
   case f16:
   case bf16:
   case i16:
@@ -108,7 +124,7 @@ static int64_t elementBytes(model::ElementType type) {
   case u64:
     return 8;
   default:
-    return 4;
+    return 1;
   }
 }
 
@@ -135,19 +151,10 @@ struct KernelFacts {
 
 FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
   KernelFacts facts;
-  std::set<std::string> symbols;
-  auto collect = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const Size &size : sizesOf(tensor))
-        size.collectSymbols(symbols);
-    facts.hasState |= isa<StateType>(type);
-  };
-  llvm::for_each(kernel.getArgumentTypes(), collect);
-  llvm::for_each(kernel.getResultTypes(), collect);
+  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()), TypeRange(kernel.getResultTypes())})
+    facts.hasState |= llvm::any_of(types, llvm::IsaPred<StateType>);
   bool batchKnown = false;
   kernel.getBody().walk([&](Operation *op) {
-    if (auto size = dyn_cast<SizeOp>(op))
-      Size::parse(size.getSize())->collectSymbols(symbols);
     if (auto append = dyn_cast<AppendOp>(op)) {
       SmallVector<Size> shape = sizesOf(cast<RankedTensorType>(append.getUpdate().getType()));
       facts.batch = shape[0];
@@ -165,7 +172,7 @@ FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
   });
   if (facts.hasState && !batchKnown)
     return kernel.emitOpError() << "has a state but neither appends to it nor attends with it";
-  for (const std::string &symbol : symbols) {
+  for (const std::string &symbol : kernel.getSymbols()) {
     unsigned number;
     if (!StringRef(symbol).starts_with("d") ||
         StringRef(symbol).drop_front().getAsInteger(10, number)) {
@@ -196,11 +203,15 @@ private:
   uint32_t symbol(const std::string &name);
   model::Size size(const Size &from);
   std::vector<model::Size> sizes(ArrayRef<Size> from);
-  LogicalResult tensor(Operation *op, StringRef name, Type type, std::vector<model::Tensor> &to);
+  LogicalResult tensor(Operation *op, StringRef name, std::optional<Type> element, Type type,
+                       std::vector<model::Tensor> &to);
   LogicalResult state(plan::StateOp op);
   LogicalResult alloc(plan::AllocOp op);
   LogicalResult launch(plan::LaunchOp op);
   LogicalResult bind(plan::BindOp op);
+  /// A step that goes on at a label.
+  model::Step &goTo(model::StepKind kind, Operation *op, StringRef label);
+  LogicalResult resolveLabels();
   LogicalResult buffer(Operation *op, Value value, model::Buffer &to);
   /// Elements of the input must be in [-rows, rows).
   void limitInput(size_t input, int64_t rows) {
@@ -220,6 +231,13 @@ private:
   std::map<std::string, uint32_t> symbols;
   llvm::StringMap<uint32_t> inputs, outputs, states;
   llvm::StringMap<KernelFacts> kernels;
+  llvm::StringMap<uint32_t> labels; // by the step they stand before
+  struct Pending {
+    size_t step;
+    StringRef label;
+    Operation *op;
+  };
+  std::vector<Pending> pending;
 };
 
 } // namespace
@@ -249,12 +267,17 @@ std::vector<model::Size> Assembler::sizes(ArrayRef<Size> from) {
   return to;
 }
 
-LogicalResult Assembler::tensor(Operation *op, StringRef name, Type type,
+LogicalResult Assembler::tensor(Operation *op, StringRef name, std::optional<Type> asked, Type type,
                                 std::vector<model::Tensor> &to) {
   auto content = dyn_cast<RankedTensorType>(cast<plan::BufferType>(type).getContent());
   std::optional<model::ElementType> element;
-  if (content)
-    element = elementType(content.getElementType());
+  if (content) {
+    element = elementType(asked.value_or(content.getElementType()));
+    std::optional<model::ElementType> held = elementType(content.getElementType());
+    if (element && (!held || elementBytes(*element) != elementBytes(*held)))
+      return op->emitOpError() << "holds elements of " << content.getElementType() << ", which cannot be "
+                               << *asked << " to the caller";
+  }
   if (!element)
     return op->emitOpError() << "cannot be an input or output of a plan: " << type;
   to.push_back({name.str(), *element, sizes(sizesOf(content)), 0});
@@ -315,6 +338,26 @@ LogicalResult Assembler::buffer(Operation *op, Value value, model::Buffer &to) {
     to = {model::Space::state, states.at(state.getCache()), 0};
   else
     return op->emitOpError() << "has an operand that is no buffer of the plan: " << value;
+  return success();
+}
+
+model::Step &Assembler::goTo(model::StepKind kind, Operation *op, StringRef label) {
+  pending.push_back({program.steps.size(), label, op});
+  model::Step &step = program.steps.emplace_back();
+  step.kind = kind;
+  step.label = labelOf(op->getLoc());
+  if (options.cuda)
+    cudaGrids.emplace_back();
+  return step;
+}
+
+LogicalResult Assembler::resolveLabels() {
+  for (auto &[step, label, op] : pending) {
+    auto found = labels.find(label);
+    if (found == labels.end())
+      return op->emitOpError() << "goes on at \"" << label << "\", and there is no such label";
+    program.steps[step].target = found->second;
+  }
   return success();
 }
 
@@ -430,7 +473,7 @@ FailureOr<model::Plan> Assembler::run() {
         llvm::TypeSwitch<Operation *, LogicalResult>(&op)
             .Case([&](plan::InputOp input) {
               inputs[input.getName()] = uint32_t(result.inputs.size());
-              if (failed(tensor(input, input.getName(), input.getType(), result.inputs)))
+              if (failed(tensor(input, input.getName(), input.getElement(), input.getType(), result.inputs)))
                 return failure();
               if (auto limit = input->getAttrOfType<IntegerAttr>("otf.limit"))
                 limitInput(result.inputs.size() - 1, limit.getInt());
@@ -438,12 +481,24 @@ FailureOr<model::Plan> Assembler::run() {
             })
             .Case([&](plan::OutputOp output) {
               outputs[output.getName()] = uint32_t(result.outputs.size());
-              return tensor(output, output.getName(), output.getType(), result.outputs);
+              return tensor(output, output.getName(), output.getElement(), output.getType(), result.outputs);
             })
             .Case([&](plan::StateOp op) { return state(op); })
             .Case([&](plan::AllocOp op) { return alloc(op); })
             .Case([&](plan::LaunchOp op) { return launch(op); })
             .Case([&](plan::BindOp op) { return bind(op); })
+            .Case([&](plan::LabelOp op) {
+              labels[op.getName()] = uint32_t(program.steps.size());
+              return success();
+            })
+            .Case([&](plan::JumpOp op) {
+              goTo(model::StepKind::jump, op, op.getTarget());
+              return success();
+            })
+            .Case([&](plan::BranchOp op) {
+              model::Step &step = goTo(model::StepKind::branch, op, op.getTarget());
+              return buffer(op, op.getCondition(), step.buffers.emplace_back());
+            })
             .Case<plan::WeightOp, plan::ViewOp, func::ReturnOp>(
                 [](Operation *) { return success(); })
             .Default([](Operation *op) {
@@ -453,6 +508,8 @@ FailureOr<model::Plan> Assembler::run() {
       return failure();
   }
 
+  if (failed(resolveLabels()))
+    return failure();
   for (const StoredWeight &weight : weights.stored())
     result.weights.push_back({weight.name, weight.offset, weight.size, weight.encoding,
                               uint64_t(weight.rows), uint64_t(weight.columns), weight.vocabulary});

@@ -303,6 +303,17 @@ static std::string writeTensor(StoredWeight &stored, const WeightRows &source, S
     sink({*bytes, size_t(stored.size)});
     return {};
   }
+  if (blob.getType().getIntOrFloatBitWidth() < 8 && to.isInteger(8) && !blob.getTransposed() &&
+      !stored.weight.getScaleAttr()) {
+    int64_t columns = stored.columns, blockRows = std::max(int64_t(1), kBlockBytes / columns);
+    fit(blocks, threads, blockRows * columns);
+    return stream(stored.rows, blockRows, blocks, sink, stored.error,
+                  [&](int64_t first, int64_t rows, Block &block) -> std::string {
+                    block.bytes.resize(size_t(rows * columns));
+                    return llvm::toString(source.unpack(first * columns, rows * columns,
+                                                        reinterpret_cast<int8_t *>(block.bytes.data())));
+                  });
+  }
   if (!to.isF32() && !to.isF16())
     return "a tensor of " + text(blob.getType()) + " cannot be stored as " + text(to);
   int64_t columns = stored.columns;

@@ -25,6 +25,10 @@ public:
   const GivenWeight *given() const { return quantized ? &*quantized : nullptr; }
   /// The bytes as they are in the file; without turning and scaling.
   llvm::Expected<const std::byte *> raw() const { return source.data(blob); }
+  /// Elements of fewer than 8 bits, a byte each.
+  llvm::Error unpack(int64_t first, int64_t count, int8_t *out) const {
+    return source.unpack(blob, first, count, out);
+  }
 
 private:
   explicit WeightRows(const FileSet &files) : source(files) {}

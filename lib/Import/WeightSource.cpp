@@ -125,4 +125,23 @@ llvm::Error WeightSource::readRows(const Blob &blob, int64_t firstRow, int64_t r
   return llvm::Error::success();
 }
 
+llvm::Error WeightSource::unpack(const Blob &blob, int64_t first, int64_t count, int8_t *out) const {
+  llvm::Expected<const std::byte *> base = data(blob);
+  if (!base)
+    return base.takeError();
+  int64_t bits = onnx::elementBits(blob.elementType), elements = *onnx::elementCount(blob.dims);
+  if (bits >= 8 || first < 0 || count < 0 || first > elements || count > elements - first)
+    return llvm::createStringError(files->name(blob.file).str() + ": elements " + std::to_string(first) + " + " +
+                                   std::to_string(count) + " of " + std::to_string(elements) + " of type " +
+                                   onnx::elementTypeName(blob.elementType) + " cannot be unpacked");
+  bool isSigned = blob.elementType == onnx::ElementType::Int4 || blob.elementType == onnx::ElementType::Int2;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = (first + i) * bits;
+    // The element at the top of a byte, and down again.
+    auto top = uint8_t(unsigned((*base)[at / 8]) << (8 - bits - at % 8));
+    out[i] = int8_t(isSigned ? int8_t(top) >> (8 - bits) : top >> (8 - bits));
+  }
+  return llvm::Error::success();
+}
+
 } // namespace otf

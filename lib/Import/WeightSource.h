@@ -48,6 +48,10 @@ public:
   /// so read many rows at once (64 or more make use of whole cache lines).
   llvm::Error readRows(const Blob &blob, int64_t firstRow, int64_t rowCount, bool transposed, float *out) const;
 
+  /// Elements [first, first + count) of a blob of fewer than 8 bits an element, a byte each: integers as their value,
+  /// 4-bit floats as their bits. ONNX packs from the low bits up.
+  llvm::Error unpack(const Blob &blob, int64_t first, int64_t count, int8_t *out) const;
+
 private:
   const FileSet *files;
 };

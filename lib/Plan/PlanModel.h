@@ -15,7 +15,8 @@
 namespace otf::plan::model {
 
 enum class ElementType : uint8_t {
-  f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean
+  f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean,
+  f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0, f4e2m1, i4, u4, i2, u2
 };
 
 struct Term {

@@ -14,7 +14,8 @@ namespace {
 namespace fb = flatbuffers;
 static_assert(int(ElementType::f32) == int(plan::ElementType::f32) &&
               int(ElementType::boolean) == int(plan::ElementType::boolean) &&
-              int(ElementType::boolean) == int(plan::ElementType::MAX));
+              int(ElementType::u2) == int(plan::ElementType::u2) &&
+              int(ElementType::u2) == int(plan::ElementType::MAX));
 static_assert(int(StepKind::jump) == int(plan::StepKind::jump) &&
               int(StepKind::jump) == int(plan::StepKind::MAX));
 static_assert(int(Space::state) == int(plan::Space::state) &&

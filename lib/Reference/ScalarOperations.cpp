@@ -67,6 +67,9 @@ const llvm::StringMap<Unary> unaries = {
     {"math.sinh", std::sinh},
     {"math.cosh", std::cosh},
     {"math.tanh", std::tanh},
+    {"math.asinh", std::asinh},
+    {"math.acosh", std::acosh},
+    {"math.atanh", std::atanh},
     {"math.erf", std::erf},
     {"math.erfc", std::erfc},
 };
@@ -263,14 +266,22 @@ int64_t toInteger(double x, unsigned width, bool isSigned) {
 Compute conversion(Operation *op, unsigned from, unsigned to) {
   Type source = op->getOperand(0).getType(), result = op->getResult(0).getType();
   StringRef name = op->getName().getStringRef();
-  if (name == "arith.bitcast" && source.isF32() && result.isInteger(32))
-    return [=](Scalar *v) -> const char * {
-      v[to].integer = std::bit_cast<int32_t>(float(v[from].real));
+  if (name == "arith.bitcast" && isa<FloatType>(source) && isa<IntegerType>(result))
+    return [=, width = widthOf(result),
+            &semantics = cast<FloatType>(source).getFloatSemantics()](Scalar *v) -> const char * {
+      llvm::APFloat value(v[from].real);
+      bool inexact;
+      value.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &inexact);
+      v[to].integer = keep(value.bitcastToAPInt().getZExtValue(), width);
       return nullptr;
     };
-  if (name == "arith.bitcast" && source.isInteger(32) && result.isF32())
-    return [=](Scalar *v) -> const char * {
-      v[to].real = std::bit_cast<float>(int32_t(v[from].integer));
+  if (name == "arith.bitcast" && isa<IntegerType>(source) && isa<FloatType>(result))
+    return [=, width = widthOf(source),
+            &semantics = cast<FloatType>(result).getFloatSemantics()](Scalar *v) -> const char * {
+      llvm::APFloat value(semantics, llvm::APInt(64, uint64_t(v[from].integer)).trunc(width));
+      bool inexact;
+      value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+      v[to].real = value.convertToDouble();
       return nullptr;
     };
   if (name == "arith.fptosi" || name == "arith.fptoui")

@@ -54,6 +54,16 @@ public:
     return values;
   }
 
+  /// Of 8 bits an element, or fewer.
+  llvm::Expected<std::vector<int64_t>> bytes() const {
+    if (onnx::elementBits(blob.elementType) == 8)
+      return copy<int8_t, int64_t>();
+    std::vector<int8_t> values(size_t(*onnx::elementCount(blob.dims)));
+    if (llvm::Error error = source.unpack(blob, 0, int64_t(values.size()), values.data()))
+      return std::move(error);
+    return std::vector<int64_t>(values.begin(), values.end());
+  }
+
 private:
   WeightSource source;
   Blob blob;
@@ -154,7 +164,7 @@ llvm::Expected<Content> readTensor(WeightOp weight, RankedTensorType type,
     return wrap(std::move(bytes));
   }
   case 8:
-    return wrap(source.copy<int8_t, int64_t>());
+    return wrap(source.bytes());
   case 16:
     return wrap(source.copy<int16_t, int64_t>());
   case 32:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations: LayerNormalization as an operator, root-mean-square norms by what they compute, and gains that follow.
+// Root-mean-square norms by what they compute, gains that follow, and gated activations.
 
 #include "passes/Raise/Raiser.h"
 
@@ -19,20 +19,6 @@ Known norm(Raiser &raiser, Location location, NormKind kind, Known &input, Value
                                  NormKindAttr::get(raiser.builder.getContext(), kind), x, scale, bias,
                                  raiser.builder.getF32FloatAttr(epsilon));
   return result;
-}
-
-LogicalResult raiseLayerNormalization(Raiser &raiser, onnx::NodeOp node) {
-  Known &input = raiser.input(node, 0);
-  int64_t axis = node.intOr("axis", -1);
-  if (axis != -1 && axis != int64_t(input.rank()) - 1)
-    return raiser.fail(node, "only the last axis is supported, got " + Twine(axis));
-  for (unsigned output = 1; output < node.getOutputs().size(); ++output)
-    if (!node.getOutputs()[output].use_empty())
-      return raiser.fail(node, "its mean and deviation outputs are not supported");
-  Value bias = raiser.hasInput(node, 2) ? raiser.tensor(raiser.input(node, 2)) : Value();
-  raiser.set(node, norm(raiser, node.getLoc(), NormKind::layer, input, raiser.tensor(raiser.input(node, 1)), bias,
-                        node.floatOr("epsilon", 1e-5f)));
-  return success();
 }
 
 /// `value` as x · x, by Pow or by Mul; x or null.
@@ -116,30 +102,40 @@ bool raise::recognizeScaledNorm(Raiser &raiser, onnx::NodeOp mul) {
   return false;
 }
 
-/// (g · sigmoid(g)) · up.
-bool raise::recognizeGatedActivation(Raiser &raiser, onnx::NodeOp mul) {
-  for (unsigned side : {0u, 1u}) {
-    onnx::NodeOp silu = raiser.node(mul.getInputs()[side], "Mul");
-    if (!silu)
-      continue;
+/// What a value applies an activation to: g · sigmoid(g), Swish, Gelu.
+static std::optional<std::pair<Value, Activation>> activated(Raiser &raiser, Value value) {
+  if (onnx::NodeOp silu = raiser.node(value, "Mul"))
     for (unsigned gateSide : {0u, 1u}) {
       onnx::NodeOp sigmoid = raiser.node(silu.getInputs()[1 - gateSide], "Sigmoid");
       Value gate = raiser.source(silu.getInputs()[gateSide]);
-      if (!sigmoid || raiser.source(sigmoid.getInputs()[0]) != gate)
-        continue;
-      Known &g = raiser.known(gate), &up = raiser.known(raiser.source(mul.getInputs()[1 - side]));
-      if (g.sizes != up.sizes || !isa<Float32Type>(raiser.internalType(up.elementType)))
-        continue;
-      Value gateTensor = raiser.tensor(g), upTensor = raiser.tensor(up);
-      Known result = up;
-      result.tensor = GatedActivationOp::create(raiser.builder, mul.getLoc(), upTensor.getType(),
-                                                ActivationAttr::get(raiser.builder.getContext(), Activation::silu),
-                                                gateTensor, upTensor);
-      raiser.set(mul, std::move(result));
-      return true;
+      if (sigmoid && raiser.source(sigmoid.getInputs()[0]) == gate)
+        return std::pair(gate, Activation::silu);
     }
+  if (onnx::NodeOp swish = raiser.node(value, "Swish"); swish && swish.floatOr("alpha", 1) == 1)
+    return std::pair(raiser.source(swish.getInputs()[0]), Activation::silu);
+  if (onnx::NodeOp gelu = raiser.node(value, "Gelu"))
+    return std::pair(raiser.source(gelu.getInputs()[0]),
+                     gelu.stringOr("approximate", "none") == "tanh" ? Activation::gelu_tanh : Activation::gelu);
+  return std::nullopt;
+}
+
+/// f(g) · up.
+bool raise::recognizeGatedActivation(Raiser &raiser, onnx::NodeOp mul) {
+  for (unsigned side : {0u, 1u}) {
+    auto match = activated(raiser, mul.getInputs()[side]);
+    if (!match)
+      continue;
+    Known &g = raiser.known(match->first), &up = raiser.known(raiser.source(mul.getInputs()[1 - side]));
+    if (g.sizes != up.sizes || !isa<Float32Type>(raiser.internalType(up.elementType)) ||
+        !isa<Float32Type>(raiser.internalType(g.elementType)))
+      continue;
+    Value gateTensor = raiser.tensor(g), upTensor = raiser.tensor(up);
+    Known result = up;
+    result.tensor = GatedActivationOp::create(raiser.builder, mul.getLoc(), upTensor.getType(),
+                                              ActivationAttr::get(raiser.builder.getContext(), match->second), gateTensor,
+                                              upTensor);
+    raiser.set(mul, std::move(result));
+    return true;
   }
   return false;
 }
-
-void raise::registerNorms(Registry &registry) { registry.add("LayerNormalization", raiseLayerNormalization, 2, 3, 17); }

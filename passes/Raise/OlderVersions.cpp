@@ -59,7 +59,5 @@ LogicalResult raise::checkOlder(Raiser &raiser, onnx::NodeOp node) {
     return checkBroadcast(raiser, node);
   if ((op == "BatchNormalization" || op == "Dropout") && node.intOr("is_test", 0) == 0)
     return raiser.fail(node, "it is in training mode (its attribute is_test is 0; export the model for inference)");
-  if (op == "PRelu" && elementCount(raiser.input(node, 1).sizes) != Size(1))
-    return raiser.fail(node, "its slopes were one a channel before operator set 7 (convert the model to 7 or newer)");
   return success();
 }

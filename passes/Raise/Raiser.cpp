@@ -4,7 +4,8 @@
 
 #include "passes/Raise/Raiser.h"
 
-#include "dialects/ONNX/ElementType.h"
+#include "dialects/ONNX/ONNXDialect.h"
+#include "passes/Raise/Elements.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,18 +16,49 @@ using namespace otf::raise;
 namespace Element = otf::onnx::ElementType;
 
 Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), symbols(module) {
-  registerElementwise(registry);
+  registerArithmetic(registry);
+  registerLogic(registry);
+  registerCasts(registry);
+  registerActivations(registry);
+  registerRandom(registry);
   registerShapes(registry);
   registerMovement(registry);
-  registerReductions(registry);
+  registerSlicing(registry);
+  registerPadding(registry);
+  registerIndexing(registry);
+  registerMatrices(registry);
+  registerImages(registry);
+  registerEinsum(registry);
+  registerReduce(registry);
+  registerSignal(registry);
+  registerWindows(registry);
   registerContractions(registry);
   registerNorms(registry);
+  registerControl(registry);
+  registerRecurrent(registry);
+  registerScans(registry);
+  registerScatter(registry);
+  registerSelection(registry);
+  registerSorting(registry);
+  registerNormalizations(registry);
+  registerSoftmax(registry);
+  registerConvolutions(registry);
+  registerPooling(registry);
+  registerSampling(registry);
+  registerRegions(registry);
+  registerResize(registry);
+  registerTfIdf(registry);
+  registerTraining(registry);
   registerQuantization(registry);
   registerIntegerContractions(registry);
   registerQuantizedContrib(registry);
   registerQuantizedConvolutions(registry);
   registerGivenWeights(registry);
   registerMixtureOfExperts(registry);
+  registerStandardAttention(registry);
+  registerContribAttention(registry);
+  registerContribNorms(registry);
+  registerFusedMatMul(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
@@ -83,44 +115,18 @@ LogicalResult Raiser::checkOperators() {
 // The walk
 //===------------------------------------------------------------------------------------------===//
 
-/// A cache is an argument whose only data use is as the first part of a Concat along the last axis but one that the
-/// model returns. Names do not matter.
-void Raiser::findCaches() {
-  takenSymbols = {"past", "capacity"};
-  auto results = cast<func::ReturnOp>(source_.getBody().front().getTerminator()).getOperands();
-  for (BlockArgument argument : source_.getArguments()) {
-    auto dims = source_.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "onnx.dims");
-    onnx::NodeOp concat;
-    bool cache = dims && dims.size() == 4;
-    for (Operation *user : argument.getUsers()) {
-      auto node = dyn_cast<onnx::NodeOp>(user);
-      if (node && node.is("Shape"))
-        continue;
-      int64_t axis = node ? node.intOr("axis", 0) : 0;
-      cache &= node && !concat && node.is("Concat") && node.getInputs().size() == 2 &&
-               node.getInputs()[0] == argument && (axis == -2 || axis == 2);
-      concat = node;
-    }
-    auto heads = cache ? dyn_cast<IntegerAttr>(dims[1]) : IntegerAttr();
-    auto width = cache ? dyn_cast<IntegerAttr>(dims[3]) : IntegerAttr();
-    auto type = source_.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "onnx.type");
-    if (!concat || !heads || !width || !isa<StringAttr>(dims[2]) || !type ||
-        !isFloat(type.getInt()) || !llvm::is_contained(results, concat.getOutputs()[0]))
-      continue;
-    unsigned result = llvm::find(results, concat.getOutputs()[0]) - results.begin();
-    // The cached length becomes the symbol that the runtime counts.
-    StringRef length = cast<StringAttr>(dims[2]).getValue();
-    std::optional<Size> parsed = Size::parse(length);
-    bool oneName = length != "?" && (!parsed || *parsed == Size::symbol(length.trim()));
-    if (!oneName)
-      continue;
-    symbolNames[length.trim().str()] = "past";
-    caches[argument.getArgNumber()] = {result, concat, {}};
-  }
+/// The name, and the caller's element type where memory has another: a signless integer, or bits.
+DictionaryAttr Raiser::boundaryAttributes(StringAttr name, int64_t elementType) {
+  SmallVector<NamedAttribute> attributes{builder.getNamedAttr("otf.name", name)};
+  Type type = onnx::elementTypeOf(builder.getContext(), elementType);
+  if (type != storedType(elementType))
+    attributes.push_back(builder.getNamedAttr("otf.element", TypeAttr::get(type)));
+  return builder.getDictionaryAttr(attributes);
 }
 
 LogicalResult Raiser::raiseArguments() {
   Block &block = target.getBody().front();
+  std::vector<SmallVector<Size>> sizes = argumentSizes();
   for (BlockArgument argument : source_.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto name = source_.getArgAttrOfType<StringAttr>(number, "onnx.name");
@@ -132,9 +138,7 @@ LogicalResult Raiser::raiseArguments() {
              << (type ? "shape" : "type") << " (run the exporter's shape inference)";
     Known what;
     what.elementType = type.getInt();
-    for (Attribute dim : dims)
-      what.sizes.push_back(readSize(dim));
-    what.sizes = checked(what.sizes);
+    what.sizes = checked(sizes[number]);
     if (impossibleSize)
       return emitError(argument.getLoc()) << "input " << name << " has " << *impossibleSize;
     if (!internalType(what.elementType))
@@ -142,31 +146,29 @@ LogicalResult Raiser::raiseArguments() {
              << "input " << name << " has element type "
              << onnx::elementTypeName(what.elementType) << ", which is not supported";
     if (isCache(number)) {
-      auto results = source_.getResultAttrOfType<StringAttr>(caches[number].result, "onnx.name");
-      auto state = StateType::get(builder.getContext(), *what.sizes[1].constant(),
-                                  *what.sizes[3].constant(), builder.getF32Type());
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPoint(target);
-      CacheOp op = CacheOp::create(builder, argument.getLoc(), name, TypeAttr::get(state), name,
-                                   results ? results : name);
-      symbols.insert(op);
-      caches[number].op = op;
-      builder.setInsertionPointToStart(&block);
-      what.state = StateOp::create(builder, argument.getLoc(), state, op.getSymName());
       known(argument) = std::move(what);
+      if (Known &cache = known(argument); cache.sizes[1].isConstant() && cache.sizes[3].isConstant())
+        (void)cacheState(argument, cache.sizes[1], cache.sizes[3]);
       continue;
     }
     Type stored = storedType(what.elementType);
-    (void)target.insertArgument(
-        block.getNumArguments(), tensorType(stored, what.sizes),
-        builder.getDictionaryAttr(builder.getNamedAttr("otf.name", name)), argument.getLoc());
+    (void)target.insertArgument(block.getNumArguments(), tensorType(stored, what.sizes),
+                                boundaryAttributes(name, what.elementType), argument.getLoc());
     what.tensor = block.getArguments().back();
-    if (Type internal = internalType(what.elementType); internal != stored) {
+    Type internal = internalType(what.elementType);
+    if (internal != stored) {
       Value raw = what.tensor;
       currentLocation = argument.getLoc();
       what.tensor = generate(internal, what.sizes, [&](OpBuilder &b, ValueRange indices) {
         Value element = tensor::ExtractOp::create(b, argument.getLoc(), raw, indices);
         return arith::ExtFOp::create(b, argument.getLoc(), internal, element).getResult();
+      });
+    } else if (onnx::elementBits(what.elementType) < 8) {
+      Value raw = what.tensor;
+      currentLocation = argument.getLoc();
+      what.tensor = generate(internal, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+        Value element = tensor::ExtractOp::create(b, argument.getLoc(), raw, indices);
+        return narrowed(b, argument.getLoc(), element, what.elementType);
       });
     }
     known(argument) = std::move(what);
@@ -187,7 +189,16 @@ LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
   for (Value operand : node.getInputs())
     if (!operand.getDefiningOp<onnx::NoneOp>() && known(operand).elementType == 0)
       return fail(node, "an input of it has no known type");
+  for (Value operand : node.getInputs()) {
+    int64_t type = operand.getDefiningOp<onnx::NoneOp>() ? int64_t(Element::Float) : known(operand).elementType;
+    bool isSmall = isCoded(type) || onnx::elementBits(type) < 8;
+    if (isSmall && node.getDomain().empty() && !takesSmallElements(node.getOpType()))
+      return fail(node, "elements of type " + onnx::elementTypeName(type) +
+                            " are not supported (cast to another type before it)");
+  }
   if (node.getDomain().empty() && int64_t(node.getVersion()) < kOldestOperatorSet && failed(checkOlder(*this, node)))
+    return failure();
+  if (failed(checkBefore(*this, node)))
     return failure();
   if (failed(entry.raise(*this, node)))
     return failure();
@@ -195,11 +206,7 @@ LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
     (void)checked(known(output).sizes);
   if (impossibleSize)
     return fail(node, "its result would have " + *impossibleSize);
-  return success();
-}
-
-bool Raiser::appendsToCache(onnx::NodeOp concat) {
-  return llvm::any_of(caches, [&](auto &entry) { return entry.second.concat == concat.getOperation(); });
+  return checkAfter(*this, node);
 }
 
 LogicalResult Raiser::raiseReturn() {
@@ -224,9 +231,15 @@ LogicalResult Raiser::raiseReturn() {
         Value element = this->element(b, what, indices);
         return arith::TruncFOp::create(b, operand.getLoc(), stored, element).getResult();
       });
+    else if (what.elementType == Element::Int4 || what.elementType == Element::Int2)
+      value = generate(stored, what.sizes, [&](OpBuilder &b, ValueRange indices) {
+        Value element = this->element(b, what, indices); // numpy has zeros above an element's bits
+        Value mask = arith::ConstantIntOp::create(b, operand.getLoc(), what.elementType == Element::Int4 ? 15 : 3, 8);
+        return arith::AndIOp::create(b, operand.getLoc(), element, mask).getResult();
+      });
     results.push_back(value);
     types.push_back(value.getType());
-    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr("otf.name", name)));
+    names.push_back(boundaryAttributes(name, what.elementType));
   }
   func::ReturnOp::create(builder, oldReturn.getLoc(), results);
   target.setFunctionType(builder.getFunctionType(target.getArgumentTypes(), types));
@@ -234,27 +247,8 @@ LogicalResult Raiser::raiseReturn() {
   return success();
 }
 
-LogicalResult Raiser::run() {
-  source_ = module.lookupSymbol<func::FuncOp>("main");
-  if (!source_ || !source_.getBody().hasOneBlock() ||
-      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
-    return module.emitError() << "has no function @main that ends in a return";
-  if (failed(checkOperators()))
-    return failure();
-  builder.setInsertionPointAfter(source_);
-  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
-  builder.setInsertionPointToStart(target.addEntryBlock());
-  currentLocation = source_.getLoc();
-  // A weight takes the name of the initializer that it replaces.
-  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
-    initializers[initializer.getSymName()] = initializer;
-    symbols.remove(initializer);
-  }
-  findCaches();
-  if (failed(raiseArguments()))
-    return failure();
-  builder.setInsertionPointToEnd(&target.getBody().front());
-  for (Operation &op : source_.getBody().front().without_terminator()) {
+LogicalResult Raiser::raiseNodes(Block &block) {
+  for (Operation &op : block.without_terminator()) {
     currentLocation = op.getLoc();
     if (auto get = dyn_cast<onnx::GetOp>(op)) {
       onnx::InitializerOp initializer = initializers.lookup(get.getInitializer());
@@ -277,6 +271,45 @@ LogicalResult Raiser::run() {
       return op.emitError() << "is not an onnx operation";
     }
   }
+  return success();
+}
+
+LogicalResult Raiser::inRegion(Region &region, TypeRange argumentTypes,
+                               llvm::function_ref<LogicalResult(Block &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&region, {}, argumentTypes,
+                                     SmallVector<Location>(argumentTypes.size(), *currentLocation));
+  Location location = *currentLocation;
+  LogicalResult done = body(*block);
+  currentLocation = location;
+  for (auto &[value, what] : values)
+    if (what.tensor && region.isAncestor(what.tensor.getParentRegion()))
+      what.tensor = nullptr;
+  return done;
+}
+
+LogicalResult Raiser::run() {
+  source_ = module.lookupSymbol<func::FuncOp>("main");
+  if (!source_ || !source_.getBody().hasOneBlock() ||
+      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
+    return module.emitError() << "has no function @main that ends in a return";
+  if (failed(checkOperators()))
+    return failure();
+  builder.setInsertionPointAfter(source_);
+  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(target.addEntryBlock());
+  currentLocation = source_.getLoc();
+  // A weight takes the name of the initializer that it replaces.
+  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
+    initializers[initializer.getSymName()] = initializer;
+    symbols.remove(initializer);
+  }
+  findCaches();
+  if (failed(raiseArguments()))
+    return failure();
+  builder.setInsertionPointToEnd(&target.getBody().front());
+  if (failed(raiseNodes(source_.getBody().front())))
+    return failure();
   if (failed(raiseReturn()))
     return failure();
   source_.erase();

@@ -4,7 +4,8 @@
 
 #include "passes/Raise/Raiser.h"
 
-#include "dialects/ONNX/ElementType.h"
+#include "dialects/ONNX/ONNXDialect.h"
+#include "passes/Raise/Elements.h"
 
 using namespace mlir;
 using namespace otf;
@@ -27,6 +28,16 @@ Type Raiser::internalType(int64_t type) {
     return builder.getI1Type();
   case Element::Int8:
   case Element::UInt8:
+  case Element::Int4:
+  case Element::UInt4:
+  case Element::Int2:
+  case Element::UInt2: // as values; below, as bits
+  case Element::Float8E4M3FN:
+  case Element::Float8E4M3FNUZ:
+  case Element::Float8E5M2:
+  case Element::Float8E5M2FNUZ:
+  case Element::Float8E8M0:
+  case Element::Float4E2M1:
     return builder.getI8Type();
   case Element::Int16:
   case Element::UInt16:
@@ -42,7 +53,8 @@ Type Raiser::internalType(int64_t type) {
 }
 
 bool Raiser::isUnsigned(int64_t type) {
-  return type == Element::UInt8 || type == Element::UInt16 || type == Element::UInt32 || type == Element::UInt64;
+  return type == Element::UInt8 || type == Element::UInt16 || type == Element::UInt32 || type == Element::UInt64 ||
+         type == Element::UInt4 || type == Element::UInt2;
 }
 
 Type Raiser::storedType(int64_t type) {
@@ -87,6 +99,42 @@ Size Raiser::readSize(Attribute dim) {
     result = result + term;
   }
   return result;
+}
+
+/// A size like "past_seq_len + seq_len" of symbols that no other input has says no more than a symbol of its own: it
+/// becomes one, which the runtime can solve.
+std::vector<SmallVector<Size>> Raiser::argumentSizes() {
+  std::vector<SmallVector<Size>> sizes(source_.getNumArguments());
+  for (auto [number, list] : llvm::enumerate(sizes))
+    if (auto dims = source_.getArgAttrOfType<ArrayAttr>(number, "onnx.dims"))
+      for (Attribute dim : dims)
+        list.push_back(readSize(dim));
+  std::set<std::string> solved = {"past"};
+  auto open = [&](const Size &size) {
+    std::set<std::string> names, left;
+    size.collectSymbols(names);
+    for (const std::string &name : names)
+      if (!solved.count(name))
+        left.insert(name);
+    return left;
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (auto &list : sizes)
+      for (Size &size : list)
+        if (std::set<std::string> left = open(size); left.size() == 1)
+          again |= solved.insert(*left.begin()).second;
+  }
+  std::map<std::string, Size> fresh; // by the size's text
+  for (auto &list : sizes)
+    for (Size &size : list)
+      if (open(size).size() > 1) {
+        auto [it, isNew] = fresh.try_emplace(size.str());
+        if (isNew)
+          it->second = Size::symbol(freshSymbol("size"));
+        size = it->second;
+      }
+  return sizes;
 }
 
 SmallVector<Size> Raiser::checked(ArrayRef<Size> sizes) {
@@ -141,16 +189,17 @@ Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
 
 SmallVector<Size> Raiser::bind(Value values, StringRef name) {
   SmallVector<Size> sizes;
-  SmallVector<StringRef> symbols;
-  std::vector<std::string> names;
   for (int64_t i = 0; i != cast<RankedTensorType>(values.getType()).getNumElements(); ++i)
-    names.push_back(freshSymbol((name + "_" + Twine(i)).str()));
-  for (const std::string &symbol : names) {
-    symbols.push_back(symbol);
-    sizes.push_back(Size::symbol(symbol));
-  }
-  BindOp::create(builder, *currentLocation, values, builder.getStrArrayAttr(symbols));
+    sizes.push_back(freshSize((name + "_" + Twine(i)).str()));
+  bindAs(values, sizes);
   return sizes;
+}
+
+void Raiser::bindAs(Value values, ArrayRef<Size> symbols) {
+  SmallVector<Attribute> names;
+  for (const Size &symbol : symbols)
+    names.push_back(builder.getStringAttr(symbol.str()));
+  BindOp::create(builder, *currentLocation, values, builder.getArrayAttr(names));
 }
 
 Known Raiser::reshapedChecked(Known &what, ArrayRef<Size> sizes) {
@@ -163,6 +212,12 @@ Known Raiser::reshapedChecked(Known &what, ArrayRef<Size> sizes) {
   return result;
 }
 
+/// An integer as an attribute of a type that may be narrower than it: its low bits.
+static TypedAttr integerAttr(Type type, int64_t value) {
+  unsigned width = type.getIntOrFloatBitWidth();
+  return IntegerAttr::get(type, APInt(64, uint64_t(value)).trunc(width));
+}
+
 /// One scalar of constant contents.
 static Value constantElement(OpBuilder &builder, Location location, Type type, const Known &what,
                              size_t position) {
@@ -171,7 +226,7 @@ static Value constantElement(OpBuilder &builder, Location location, Type type, c
                                      builder.getFloatAttr(type, (*what.reals)[position]));
   const Size &size = (*what.integers)[position];
   if (std::optional<int64_t> constant = size.constant())
-    return arith::ConstantOp::create(builder, location, builder.getIntegerAttr(type, *constant));
+    return arith::ConstantOp::create(builder, location, integerAttr(type, *constant));
   Value index = SizeOp::create(builder, location, size);
   return arith::IndexCastOp::create(builder, location, type, index);
 }
@@ -200,7 +255,7 @@ Value Raiser::tensor(Known &what) {
         elements.push_back(builder.getFloatAttr(elementType, value));
     else
       for (const Size &value : *what.integers)
-        elements.push_back(builder.getIntegerAttr(elementType, *value.constant()));
+        elements.push_back(integerAttr(elementType, *value.constant()));
     return what.tensor = arith::ConstantOp::create(builder, location,
                                                    DenseElementsAttr::get(type, elements));
   }
@@ -232,10 +287,14 @@ Value Raiser::element(OpBuilder &inner, Known &what, ValueRange indices) {
     return constantElement(inner, location, internalType(what.elementType), what, 0);
   Value source = tensor(what);
   SmallVector<Value> at;
-  for (size_t i = 0; i != what.rank(); ++i)
-    at.push_back(what.sizes[i] == Size(1)
+  for (size_t i = 0; i != what.rank(); ++i) {
+    bool hasIndex = what.rank() <= indices.size() + i;
+    if (!hasIndex && what.sizes[i] != Size(1))
+      impossibleSize = "fewer dimensions than an input of it";
+    at.push_back(what.sizes[i] == Size(1) || !hasIndex
                      ? arith::ConstantIndexOp::create(inner, location, 0).getResult()
-                     : indices[indices.size() - what.rank() + i]);
+                     : indices[indices.size() + i - what.rank()]);
+  }
   return tensor::ExtractOp::create(inner, location, source, at);
 }
 
@@ -284,7 +343,11 @@ WeightOp Raiser::givenWeight(const GivenCodes &given, RankedTensorType type, boo
 
 WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
                         bool transposed, GivenAttr given) {
-  Type stored = given ? Type(builder.getI8Type()) : storedType(blob.getElementType());
+  // Packed elements are known by the type they have in the file; in memory they are bytes.
+  Type stored = given ? Type(builder.getI8Type())
+                : onnx::elementBits(blob.getElementType()) < 8
+                    ? onnx::elementTypeOf(builder.getContext(), blob.getElementType())
+                    : storedType(blob.getElementType());
   auto where = otf::BlobAttr::get(builder.getContext(), blob.getFile(), blob.getOffset(),
                                   blob.getLength(), stored, transposed);
   for (WeightOp existing : weights[where])
@@ -347,11 +410,12 @@ LogicalResult Raiser::setConstant(Value result, Attribute value, StringRef name)
   Type elementType = dense.getElementType();
   for (int64_t dim : dense.getType().getShape())
     what.sizes.push_back(dim);
-  if (isa<FloatType>(elementType)) {
-    what.elementType = elementType.isF16()   ? int64_t(Element::Float16)
-                       : elementType.isBF16() ? int64_t(Element::BFloat16)
-                       : elementType.isF64()  ? int64_t(Element::Double)
-                                              : int64_t(Element::Float);
+  what.elementType = onnx::elementNumberOf(elementType);
+  if (isCoded(what.elementType)) {
+    what.integers.emplace();
+    for (APFloat element : dense.getValues<APFloat>())
+      what.integers->push_back(Size(int64_t(element.bitcastToAPInt().getZExtValue())));
+  } else if (isa<FloatType>(elementType)) {
     what.reals.emplace();
     for (APFloat element : dense.getValues<APFloat>()) {
       bool lost;
@@ -359,17 +423,10 @@ LogicalResult Raiser::setConstant(Value result, Attribute value, StringRef name)
       what.reals->push_back(element.convertToDouble());
     }
   } else if (auto integer = dyn_cast<IntegerType>(elementType)) {
-    bool isSigned = !integer.isUnsigned();
-    unsigned width = integer.getWidth();
-    what.elementType = width == 1    ? int64_t(Element::Bool)
-                       : width == 8  ? int64_t(isSigned ? Element::Int8 : Element::UInt8)
-                       : width == 16 ? int64_t(isSigned ? Element::Int16 : Element::UInt16)
-                       : width == 32 ? int64_t(isSigned ? Element::Int32 : Element::UInt32)
-                                     : int64_t(isSigned ? Element::Int64 : Element::UInt64);
+    bool isNatural = integer.isUnsigned() || integer.getWidth() == 1;
     what.integers.emplace();
     for (APInt element : dense.getValues<APInt>())
-      what.integers->push_back(
-          Size(width == 1 || !isSigned ? int64_t(element.getZExtValue()) : element.getSExtValue()));
+      what.integers->push_back(Size(isNatural ? int64_t(element.getZExtValue()) : element.getSExtValue()));
   } else {
     return emitError(result.getLoc()) << "constants of " << elementType << " are not supported";
   }
@@ -419,7 +476,7 @@ std::optional<double> Raiser::scalar(Value value) {
   Known &what = known(source(value));
   if (what.reals && what.reals->size() == 1)
     return what.reals->front();
-  if (what.integers && what.integers->size() == 1 && what.integers->front().isConstant())
+  if (!isCoded(what.elementType) && what.integers && what.integers->size() == 1 && what.integers->front().isConstant())
     return double(*what.integers->front().constant());
   return std::nullopt;
 }

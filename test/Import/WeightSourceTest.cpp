@@ -80,6 +80,22 @@ TEST_F(WeightSourceTest, OtherTypes) {
   EXPECT_EQ(all<uint8_t>({255}, ElementType::UInt8), (std::vector<float>{255}));
 }
 
+TEST_F(WeightSourceTest, PackedElementsComeFromTheLowBitsUp) {
+  auto unpacked = [&](std::vector<uint8_t> bytes, int64_t type, int64_t count, int64_t first) {
+    std::vector<int8_t> out(size_t(count - first));
+    EXPECT_EQ(messageOf(source.unpack(blob<uint8_t>(bytes, type, {count}), first, count - first, out.data())), "");
+    return out;
+  };
+  EXPECT_EQ(unpacked({0x8f, 0x07}, ElementType::Int4, 3, 0), (std::vector<int8_t>{-1, -8, 7}));
+  EXPECT_EQ(unpacked({0x8f, 0x07}, ElementType::UInt4, 3, 1), (std::vector<int8_t>{8, 7}));
+  EXPECT_EQ(unpacked({0x8f}, ElementType::Float4E2M1, 2, 0), (std::vector<int8_t>{15, 8}));
+  EXPECT_EQ(unpacked({0xe4, 0x03}, ElementType::Int2, 5, 0), (std::vector<int8_t>{0, 1, -2, -1, -1}));
+  EXPECT_EQ(unpacked({0xe4, 0x03}, ElementType::UInt2, 5, 0), (std::vector<int8_t>{0, 1, 2, 3, 3}));
+  int8_t out[2];
+  EXPECT_NE(messageOf(source.unpack(blob<uint8_t>({1}, ElementType::Int4, {2}), 1, 2, out)), "");
+  EXPECT_NE(messageOf(source.unpack(blob<uint8_t>({1}, ElementType::UInt8, {1}), 0, 1, out)), "");
+}
+
 TEST_F(WeightSourceTest, BlobOutsideItsFileIsRefused) {
   Blob good = blob<float>({1, 2}, ElementType::Float, {2});
   for (auto change : {+[](Blob &b) { b.offset = 2; }, +[](Blob &b) { b.file = 9; }, +[](Blob &b) { b.offset = -1; },

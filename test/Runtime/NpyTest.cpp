@@ -78,6 +78,31 @@ TEST(Npy, WhatIsWrittenIsRead) {
   unlink(path);
 }
 
+TEST(Npy, TypesThatNumpyLacksAreBits) {
+  for (const char *code : {"<V1", "|V1", "<f1"}) { // ml_dtypes writes all of these
+    auto array = parseNpy(bytesOf(file("{'descr': '" + std::string(code) + "', 'fortran_order': False, 'shape': (2,)}", "ab")));
+    ASSERT_TRUE(array.ok()) << array.status().message();
+    EXPECT_TRUE(array.value().isBits);
+    array.value().readAs(ElementType::u8); // a type that has a name
+    EXPECT_TRUE(array.value().isBits);
+    array.value().readAs(ElementType::bf16); // another size
+    EXPECT_TRUE(array.value().isBits);
+    array.value().readAs(ElementType::f8e5m2);
+    EXPECT_FALSE(array.value().isBits);
+    EXPECT_EQ(array.value().type, ElementType::f8e5m2);
+  }
+  char path[] = "/tmp/otf-npy-XXXXXX";
+  close(mkstemp(path));
+  const uint16_t data[2] = {0x3f80, 0xc000};
+  ASSERT_TRUE(writeNpy(path, ElementType::bf16, std::vector<int64_t>{2}, data).ok());
+  auto array = readNpy(path);
+  ASSERT_TRUE(array.ok()) << array.status().message();
+  EXPECT_TRUE(array.value().isBits);
+  array.value().readAs(ElementType::bf16);
+  EXPECT_EQ(array.value().type, ElementType::bf16);
+  unlink(path);
+}
+
 TEST(Npy, WhatHasNoEndIsNotRead) {
   const std::string pipe = "/tmp/otf-npy-pipe-" + std::to_string(getpid());
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

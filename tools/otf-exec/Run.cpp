@@ -93,10 +93,12 @@ int run(const RunOptions &options) {
     if (!array.ok())
       return fail(path, array.status());
     NpyArray &a = array.value();
-    // numpy has no bf16; its bits come as u16.
     for (const TensorInfo &t : opened.value().plan->inputs)
-      if (t.name == name && t.type == ElementType::bf16 && a.type == ElementType::u16)
-        a.type = t.type;
+      if (t.name == name)
+        a.readAs(t.type);
+    if (a.isBits)
+      return fail(path, badInput("npy: its elements are bits of an unknown type, and input '", name,
+                                 "' needs numbers (save them as a type of numpy)"));
     if (Status status = session.setInput(name, {a.type, a.shape, a.bytes.data()}); !status.ok())
       return fail(options.plan, status);
   }

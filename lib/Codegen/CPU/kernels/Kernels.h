@@ -129,19 +129,22 @@ void otf_append_f16(const float *x, int64_t xStride, int64_t rows, int64_t d, ui
  *   maskKeep         u8, 0 hides a key, or null. At most one of the two masks.
  *   maskRowStride, maskHeadStride   mask of row r, head h, key j is at r·row + h·head + j
  *   out              f32; row r, head h at out + r·outRowStride + h·outHeadStride, dv values
+ *   sink             f32; head h's further score, of a key whose value is 0, at sink + h; or null
  * A query that sees no key gives 0. Needs no scratch: the output rows hold the running sums. */
 void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
                        int64_t qHeadStride, const float *k, int64_t kStride, const float *v,
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride);
+                       float *out, int64_t outRowStride, int64_t outHeadStride,
+                       const float *sink);
 void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
                        int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride);
+                       float *out, int64_t outRowStride, int64_t outHeadStride,
+                       const float *sink);
 
 /* Scalar functions for generated loops: inlined, branch-free (exp, log, tanh, erf), so that loops
  * over them vectorise. Errors in units in the last place are in the tests. */
