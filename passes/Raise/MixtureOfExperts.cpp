@@ -203,7 +203,7 @@ LogicalResult raiseExperts(Raiser &raiser, onnx::NodeOp node, bool quantized) {
   if (mixing && normalise)
     return raiser.fail(node, "router_weights with normalize_routing_weights are not supported");
   unsigned first = 2, second = quantized ? 5 : 4, third = quantized ? 8 : 6;
-  std::optional<int64_t> experts, hidden, rows1, inner;
+  std::optional<int64_t> experts, hidden, rows1;
   if (router.rank() == 2 && input.rank() >= 2 && input.rank() <= 3 && raiser.input(node, first).rank() == 3 &&
       raiser.hasInput(node, second) && raiser.input(node, second).rank() == 3) {
     experts = router.sizes[1].constant();

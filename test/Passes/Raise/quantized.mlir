@@ -44,7 +44,7 @@ module attributes {onnx.files = ["model.onnx"]} {
 // -----
 
 // Integers are multiplied as integers.
-// CHECK-LABEL: func.func @main
+// CHECK-LABEL: module
 // CHECK: arith.extui %{{.*}} : i8 to i32
 // CHECK: arith.extsi %{{.*}} : i8 to i32
 // CHECK: arith.muli %{{.*}} : i32
