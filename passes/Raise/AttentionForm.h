@@ -69,6 +69,9 @@ std::optional<Known> normOfRows(Raiser &, onnx::NodeOp, NormKind, Known &x, Know
 /// Heads repeated for a group: what is repeated, or the value itself.
 mlir::Value unrepeated(Raiser &, mlir::Value);
 
+/// Part of registerStandardAttention.
+void registerLinearAttention(Registry &);
+
 /// A constant or symbolic size as an index.
 mlir::Value extentOf(mlir::OpBuilder &, mlir::Location, const Size &);
 

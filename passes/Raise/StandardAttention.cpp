@@ -292,6 +292,7 @@ LogicalResult raiseSwiGlu(Raiser &raiser, onnx::NodeOp node) {
 } // namespace
 
 void raise::registerStandardAttention(Registry &registry) {
+  registerLinearAttention(registry);
   registry.add("Attention", raiseAttention, 3, 7, 23);
   auto rotary = [](bool microsoft) {
     return [microsoft](Raiser &raiser, onnx::NodeOp node) { return raiseRotaryEmbedding(raiser, node, microsoft); };
