@@ -12,6 +12,8 @@
 
 #include "llvm/ADT/StringSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
@@ -28,7 +30,7 @@ enum class Cell { rnn, gru, lstm };
 struct Function {
   enum Kind { relu, tanh, sigmoid, affine, leakyRelu, thresholdedRelu, scaledTanh, hardSigmoid, elu, softsign, softplus };
   Kind kind;
-  double alpha, beta;    // what ONNX takes where nothing is given
+  double alpha, beta;    // what ONNX takes where nothing is given; NaN where it does not say
   unsigned parameters;   // how many of the two it has
 };
 
@@ -37,10 +39,10 @@ std::optional<Function> functionNamed(StringRef name) {
       .CaseLower("relu", Function{Function::relu, 0, 0, 0})
       .CaseLower("tanh", Function{Function::tanh, 0, 0, 0})
       .CaseLower("sigmoid", Function{Function::sigmoid, 0, 0, 0})
-      .CaseLower("affine", Function{Function::affine, 1, 0, 2})
+      .CaseLower("affine", Function{Function::affine, NAN, NAN, 2})
       .CaseLower("leakyrelu", Function{Function::leakyRelu, 0.01, 0, 1})
       .CaseLower("thresholdedrelu", Function{Function::thresholdedRelu, 1, 0, 1})
-      .CaseLower("scaledtanh", Function{Function::scaledTanh, 1, 1, 2})
+      .CaseLower("scaledtanh", Function{Function::scaledTanh, NAN, NAN, 2})
       .CaseLower("hardsigmoid", Function{Function::hardSigmoid, 0.2, 0.5, 2})
       .CaseLower("elu", Function{Function::elu, 1, 0, 1})
       .CaseLower("softsign", Function{Function::softsign, 0, 0, 0})
@@ -118,6 +120,9 @@ FailureOr<SmallVector<Function>> functionsOf(Raiser &raiser, onnx::NodeOp node, 
   if (failed(parameters("activation_alpha", 1, &Function::alpha)) ||
       failed(parameters("activation_beta", 2, &Function::beta)))
     return failure();
+  for (auto [name, function] : llvm::zip(names, functions))
+    if (std::isnan(function.alpha) || std::isnan(function.beta))
+      return raiser.fail(node, "activation \"" + name + "\" needs activation_alpha and activation_beta");
   return functions;
 }
 
@@ -245,8 +250,9 @@ void Recurrence::project() {
 void Recurrence::step(Program &p, Value row, Value direction, unsigned first, Value from) {
   Type type = raiser.internalType(x->elementType);
   Value units = p.extent(hidden);
-  auto function = [&](unsigned number, Value v) {
-    if (clip)
+  // The sums of gates are clipped; the cell that an LSTM's h reads is not (so do other runtimes, and the text allows both).
+  auto function = [&](unsigned number, Value v, bool isGate = true) {
+    if (clip && isGate)
       v = p.min(p.max(v, p.number(type, -*clip)), p.number(type, *clip));
     return activate(p, functions[first + number], v);
   };
@@ -291,7 +297,7 @@ void Recurrence::step(Program &p, Value row, Value direction, unsigned first, Va
       Value state = p.add(p.mul(forget, old), p.mul(in, candidate));
       Value out = function(0, peep(1, gate(1, unit), state));
       p.store(state, c, at);
-      p.store(p.mul(out, function(2, state)), next, at);
+      p.store(p.mul(out, function(2, state, false)), next, at);
     });
   } else { // gates z, r, h
     if (!linearBeforeReset)
