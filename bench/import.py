@@ -11,6 +11,7 @@ sparse file, so importing it is measured, and not the disk; it stops at the stag
 import argparse
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -114,8 +115,8 @@ def weights(folder, gigabytes):
 
 
 def watch(command):
-    """Seconds, and the largest RssAnon in bytes: pages of mapped files are not the process's own."""
-    start = time.monotonic()
+    """Seconds, seconds of CPU, and the largest RssAnon in bytes: pages of mapped files are not the process's own."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     error, peak, status = [], 0, pathlib.Path(f"/proc/{process.pid}/status")
     reader = threading.Thread(target=lambda: error.append(process.stderr.read()))
@@ -131,7 +132,8 @@ def watch(command):
     reader.join()
     if process.returncode:
         sys.exit(f"{' '.join(map(str, command))}: {error[0].strip()[:500]}")
-    return seconds, peak
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak
 
 
 def main():
@@ -144,7 +146,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=1, help="the quickest counts")
     args = parser.parse_args()
     compiler = args.build / "bin/otf-compile"
-    print("| model | nodes | seconds | own memory, MB |\n| --- | --- | --- | --- |", flush=True)
+    print("| model | nodes | seconds | CPU seconds | own memory, MB |\n| --- | --- | --- | --- | --- |", flush=True)
     with tempfile.TemporaryDirectory(prefix="otf-import-") as folder:
         folder = pathlib.Path(folder)
 
@@ -152,8 +154,8 @@ def main():
             path = folder / "model.onnx"
             onnx.save(model, path)
             command = [compiler, path, "-o", folder / "out", "--emit", emit]
-            seconds, peak = min(watch(command) for _ in range(args.repeat))
-            print(f"| {name} | {len(model.graph.node)} | {seconds:.1f} | {peak / 1e6:.0f} |", flush=True)
+            seconds, cpu, peak = min(watch(command) for _ in range(args.repeat))
+            print(f"| {name} | {len(model.graph.node)} | {seconds:.1f} | {cpu:.1f} | {peak / 1e6:.0f} |", flush=True)
 
         for kind in args.only:
             if kind == "weights":

@@ -235,65 +235,12 @@ LogicalResult raiseGlobal(Raiser &raiser, onnx::NodeOp node, Global kind) {
   return success();
 }
 
-/// Each output position looks for the element that came from it; indices count in the output of the
-/// window's own shape.
-LogicalResult raiseMaxUnpool(Raiser &raiser, onnx::NodeOp node) {
-  Known &x = raiser.input(node, 0), &from = raiser.input(node, 1);
-  size_t rank = x.rank() < 3 ? 0 : x.rank() - 2;
-  auto kernel = listAttribute(raiser, node, "kernel_shape", rank, 1, 1);
-  auto strides = listAttribute(raiser, node, "strides", rank, 1, 1);
-  auto pads = listAttribute(raiser, node, "pads", 2 * rank, 0, 0);
-  if (failed(kernel) || failed(strides) || failed(pads))
-    return failure();
-  if (rank == 0 || from.sizes != x.sizes || !node.attribute("kernel_shape"))
-    return raiser.fail(
-        node, "expects an input of rank 3 or more, indices of its shape and a kernel_shape");
-  SmallVector<Size> inferred{x.sizes[0], x.sizes[1]};
-  for (size_t i = 0; i != rank; ++i)
-    inferred.push_back((x.sizes[2 + i] - Size(1)) * Size((*strides)[i]) +
-                       Size((*kernel)[i] - (*pads)[i] - (*pads)[rank + i]));
-  SmallVector<Size> sizes = inferred;
-  if (raiser.hasInput(node, 2)) {
-    Known &shape = raiser.input(node, 2);
-    if (shape.sizes != SmallVector<Size>{Size(int64_t(x.rank()))} ||
-        shape.elementType != Element::Int64)
-      return raiser.fail(node, "output_shape must have " + Twine(x.rank()) + " elements");
-    sizes = shape.integers ? *shape.integers : raiser.bind(raiser.tensor(shape), "unpooled");
-  }
-  Type type = raiser.internalType(x.elementType);
-  ArrayRef<Size> spatial = ArrayRef<Size>(x.sizes).drop_front(2);
-  raiser.set(node, raiser.generated(x.elementType, sizes, [&](OpBuilder &b, ValueRange at) {
-    Scalars s(b, node.getLoc());
-    Value linear, exists;
-    for (size_t i = 0; i != x.rank(); ++i) {
-      linear = linear ? s.add(s.mul(linear, s.index(inferred[i])), at[i]) : at[i];
-      if (sizes[i] != inferred[i])
-        exists = s.both(exists, s.less(at[i], s.index(inferred[i])));
-    }
-    Value wanted = s.asInteger(raiser.internalType(from.elementType), linear);
-    // Indices of other planes are no concern of this one, unless a model makes them so by hand:
-    // those are not found.
-    auto search = [&](Scalars &s) {
-      return s.fold(spatial, s.number(type, 0), [&](Scalars &s, ValueRange k, Value carried) {
-        Value here = s.equal(raiser.element(s.b, from, place(at, k)), wanted);
-        return s.select(here, raiser.element(s.b, x, place(at, k)), carried);
-      });
-    };
-    if (sizes[0] != x.sizes[0] || sizes[1] != x.sizes[1])
-      exists = s.both(
-          exists, s.both(s.less(at[0], s.index(x.sizes[0])), s.less(at[1], s.index(x.sizes[1]))));
-    return s.when(exists, search, [&](Scalars &s) { return s.number(type, 0); });
-  }));
-  return success();
-}
-
 } // namespace
 
 void raise::registerPooling(Registry &registry) {
   registry.add("MaxPool", raiseMaxPool, 1, 1);
   registry.add("AveragePool", raiseAveragePool, 1, 1);
   registry.add("LpPool", raiseLpPool, 1, 1);
-  registry.add("MaxUnpool", raiseMaxUnpool, 2, 3, 9);
   auto global = [&](StringRef name, Global kind) {
     registry.add(
         name, [kind](Raiser &raiser, onnx::NodeOp node) { return raiseGlobal(raiser, node, kind); },

@@ -18,7 +18,7 @@ FailureOr<ValueRange> raise::raiseAs(Raiser &raiser, onnx::NodeOp before, String
   auto [domain, name] = op.contains("::") ? op.split("::") : std::pair<StringRef, StringRef>("", op);
   SmallVector<Type> types(results, onnx::ValueType::get(builder.getContext()));
   auto node = onnx::NodeOp::create(builder, before.getLoc(), types, name, domain, version, before.getNodeName(),
-                                   builder.getDictionaryAttr(attributes), inputs);
+                                   builder.getDictionaryAttr(attributes), ArrayAttr(), inputs, 0);
   if (failed(raiser.raiseNode(node)))
     return failure();
   return ValueRange(node.getOutputs());

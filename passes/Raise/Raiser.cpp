@@ -33,7 +33,6 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerSignal(registry);
   registerWindows(registry);
   registerContractions(registry);
-  registerNorms(registry);
   registerControl(registry);
   registerRecurrent(registry);
   registerScans(registry);
@@ -59,6 +58,7 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerContribAttention(registry);
   registerContribNorms(registry);
   registerFusedMatMul(registry);
+  registerLinearAttention(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {

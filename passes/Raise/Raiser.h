@@ -105,7 +105,6 @@ void registerReduce(Registry &);
 void registerSignal(Registry &);
 void registerWindows(Registry &);
 void registerContractions(Registry &);
-void registerNorms(Registry &);
 void registerControl(Registry &);
 void registerRecurrent(Registry &);
 void registerScans(Registry &);
@@ -131,6 +130,7 @@ void registerStandardAttention(Registry &);
 void registerContribAttention(Registry &);
 void registerContribNorms(Registry &);
 void registerFusedMatMul(Registry &);
+void registerLinearAttention(Registry &);
 
 /// What every node owes: attributes of their types and limits, before its function runs; results, after it.
 mlir::LogicalResult checkBefore(Raiser &, onnx::NodeOp node);

@@ -27,7 +27,7 @@ struct Terms {
     mlir::OpBuilder builder(node);
     mlir::Type type = onnx::ValueType::get(builder.getContext());
     auto holder = onnx::NodeOp::create(builder, node.getLoc(), type, "Constant", "", kVersion, "",
-                                       builder.getDictionaryAttr({}), mlir::ValueRange());
+                                       builder.getDictionaryAttr({}), mlir::ArrayAttr(), mlir::ValueRange(), 0);
     raiser.known(holder.getOutputs()[0]) = std::move(what);
     return holder.getOutputs()[0];
   }

@@ -18,8 +18,8 @@ using namespace otf;
 /// Each blob of the module is bytes that are there.
 static void touch(mlir::ModuleOp module, const FileSet &files) {
   WeightSource source(files);
-  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
-    onnx::FileBlobAttr blob = initializer.blob();
+  for (auto initializer : module.getOps<otf::onnx::InitializerOp>()) {
+    otf::onnx::FileBlobAttr blob = initializer.blob();
     if (!blob)
       continue;
     llvm::Expected<const std::byte *> data = source.data(Blob::of(blob));
