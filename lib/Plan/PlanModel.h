@@ -65,9 +65,6 @@ struct Buffer {
 enum class StepKind : uint8_t { launch, bind, branch, jump };
 
 struct Step {
-  StepKind kind = StepKind::launch;
-  std::vector<uint32_t> symbols; // of a bind
-  uint32_t target = 0;           // of a branch or jump
   std::string kernel, label;
   std::vector<Buffer> buffers;
   std::vector<Size> dims;
@@ -75,6 +72,9 @@ struct Step {
   uint32_t grain = 1;
   std::vector<Size> grid; // empty, or x, y, z
   uint32_t block = 0, shared = 0;
+  StepKind kind = StepKind::launch;
+  std::vector<uint32_t> symbols; // of a bind
+  uint32_t target = 0;           // of a branch or jump
 };
 
 struct Program {
