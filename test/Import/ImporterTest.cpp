@@ -248,14 +248,32 @@ TEST_F(ImporterTest, BadGraphsAreRefusedByName) {
   EXPECT_HAS(import(model), "node A -> 'line?break': uses an operator of domain 'com.none'");
 }
 
-TEST_F(ImporterTest, SubgraphIsRefusedByName) {
+/// An If whose then_branch is Neg of `name`.
+static ::onnx::ModelProto branching(const std::string &name) {
   ::onnx::ModelProto model = emptyModel();
-  auto *branch = addNode(model, "If", {}, {"y"})->add_attribute();
+  addInput(model, "c");
+  addInput(model, "x");
+  auto *branch = addNode(model, "If", {"c"}, {"y"})->add_attribute();
   branch->set_name("then_branch");
   branch->set_type(::onnx::AttributeProto::GRAPH);
-  branch->mutable_g();
+  auto *node = branch->mutable_g()->add_node();
+  node->set_op_type("Neg");
+  node->add_input(name);
+  node->add_output("t");
+  branch->mutable_g()->add_output()->set_name("t");
   addOutput(model, "y");
-  EXPECT_HAS(import(model), "node If -> 'y': attribute 'then_branch' is a subgraph");
+  return model;
+}
+
+TEST_F(ImporterTest, SubgraphIsARegionThatSeesTheGraphAroundIt) {
+  std::string text = import(branching("x"));
+  EXPECT_HAS(text, R"(onnx.node "If" version 17 (%arg0) bodies ["then_branch"])");
+  EXPECT_HAS(text, R"(onnx.node "Neg" version 17 (%arg1))");
+  EXPECT_HAS(text, "onnx.yield");
+}
+
+TEST_F(ImporterTest, SubgraphUsesANameThatNobodyMakes) {
+  EXPECT_HAS(import(branching("nowhere")), "input 'nowhere' is not defined");
 }
 
 TEST_F(ImporterTest, EveryKindOfAttribute) {
