@@ -125,31 +125,6 @@ Elementwise shrink(onnx::NodeOp node) {
 
 //===-- two inputs ----------------------------------------------------------------------------===//
 
-/// Swish(gate) · value; the language models' form is one operator to the compiler.
-LogicalResult raiseSwiGLU(Raiser &raiser, onnx::NodeOp node) {
-  Known &gate = raiser.input(node, 0), &up = raiser.input(node, 1);
-  if (gate.sizes != up.sizes)
-    return raiser.fail(node, "its inputs must have one shape");
-  double alpha = node.floatOr("alpha", 1);
-  if (alpha == 1 && raiser.isFloat(gate.elementType) && raiser.isFloat(up.elementType)) {
-    Value gateTensor = raiser.tensor(gate), upTensor = raiser.tensor(up);
-    Known result;
-    result.elementType = up.elementType;
-    result.sizes = up.sizes;
-    result.tensor = GatedActivationOp::create(raiser.builder, node.getLoc(), upTensor.getType(),
-                                              ActivationAttr::get(raiser.builder.getContext(), Activation::silu),
-                                              gateTensor, upTensor);
-    raiser.set(node, std::move(result));
-    return success();
-  }
-  Elementwise op;
-  op.real = [=](OpBuilder &b, Location l, ArrayRef<Value> v) -> Value {
-    Formula f{b, l, v[0].getType()};
-    return f.mul(swish(f, v[0], alpha), v[1]);
-  };
-  return raiseElementwise(raiser, node, op);
-}
-
 /// com.microsoft: an activation of x plus an optional bias.
 RaiseFunction biased(Value (*of)(const Formula &, Value)) {
   return [of](Raiser &raiser, onnx::NodeOp node) {
@@ -202,7 +177,6 @@ void raise::registerActivations(Registry &registry) {
   addElementwise(registry, "Relu", 1, relu());
   registry.add("PRelu", raisePRelu, 2, 2);
   addElementwise(registry, "Shrink", 1, shrink, 9);
-  registry.add("SwiGLU", raiseSwiGLU, 2, 2, 28);
 
   add(registry, "LeakyRelu", [](onnx::NodeOp node) {
     return [alpha = node.floatOr("alpha", 0.01)](const Formula &f, Value x) {
@@ -242,9 +216,6 @@ void raise::registerActivations(Registry &registry) {
   add(registry, "Mish", [](onnx::NodeOp) {
     return [](const Formula &f, Value x) { return f.mul(x, f.tanh(softplus(f, x))); };
   }, 18);
-  add(registry, "Swish", [](onnx::NodeOp node) {
-    return [alpha = node.floatOr("alpha", 1)](const Formula &f, Value x) { return swish(f, x, alpha); };
-  }, 24);
   registry.add("Gelu", [](Raiser &raiser, onnx::NodeOp node) {
     auto kind = dyn_cast_or_null<StringAttr>(node.attribute("approximate"));
     if (kind && kind != "none" && kind != "tanh")

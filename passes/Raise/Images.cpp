@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Col2Im and Upsample: each element of the image asks which elements of the input it is made of.
+// Col2Im: each element of the image asks which elements of the input it is made of.
 
 #include "passes/Raise/Numbers.h"
 
@@ -75,97 +75,8 @@ LogicalResult raiseCol2Im(Raiser &raiser, onnx::NodeOp node) {
   return success();
 }
 
-/// One dimension's scale: a constant, or an element at run time.
-struct Scale {
-  std::optional<double> constant;
-  std::function<Value(Expressions)> emit; // f32
-
-  bool isOne() const { return constant == 1.0; }
-};
-
-/// Places are output index / scale; `nearest` rounds down, `linear` interpolates.
-LogicalResult raiseUpsample(Raiser &raiser, onnx::NodeOp node) {
-  Known &input = raiser.input(node, 0);
-  size_t rank = input.rank();
-  StringRef mode = node.stringOr("mode", "nearest");
-  bool linear = mode == "linear" || mode == "bilinear";
-  SmallVector<Scale> scales;
-  auto add = [&](double value) {
-    scales.push_back({value, [value](Expressions s) { return s.constant(s.b.getF32Type(), value); }});
-  };
-  // An attribute in opset 7, an input in 9.
-  if (raiser.hasInput(node, 1)) {
-    Known &given = raiser.input(node, 1);
-    if (elementCount(given.sizes) != Size(int64_t(rank)) || given.rank() != 1)
-      return raiser.fail(node, "expects a scale for each of " + Twine(rank) + " dimensions");
-    for (size_t i = 0; i != rank; ++i)
-      if (given.reals)
-        add((*given.reals)[i]);
-      else
-        scales.push_back({std::nullopt, [&, i](Expressions s) { return raiser.element(s.b, given, s.index(int64_t(i))); }});
-  } else if (auto given = dyn_cast_or_null<DenseF32ArrayAttr>(node.attribute("scales"))) {
-    for (float value : given.asArrayRef())
-      add(value);
-  }
-  Type type = raiser.internalType(input.elementType);
-  if (scales.size() != rank || (!linear && mode != "nearest") || (linear && !isa<Float32Type>(type)))
-    return raiser.fail(node, "expects a scale for each of " + Twine(rank) + " dimensions and mode nearest or linear, this one of floats");
-  SmallVector<Number> extents;
-  for (auto [size, scale] : llvm::zip(input.sizes, scales)) {
-    if (scale.constant && *scale.constant < 1)
-      return raiser.fail(node, "scales must be at least 1");
-    std::optional<int64_t> extent = size.constant();
-    if (scale.constant && *scale.constant == std::floor(*scale.constant))
-      extents.push_back(Number(size * Size(int64_t(*scale.constant))));
-    else if (scale.constant && extent)
-      extents.push_back(Number(int64_t(std::floor(float(*extent) * float(*scale.constant)))));
-    else
-      extents.push_back(Number([size = size, scale = scale](Expressions s) -> Value {
-        Value real = s.mul(s.fromIndex(s.b.getF32Type(), s.index(size)), scale.emit(s));
-        return s.max(s.toIndex(math::FloorOp::create(s.b, s.l, real)), s.index(0));
-      }));
-  }
-  FailureOr<SmallVector<Size>> sizes = settled(raiser, node, extents);
-  if (failed(sizes))
-    return failure();
-  raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Expressions s{b, node.getLoc()};
-    Type real = b.getF32Type();
-    SmallVector<Value> at(indices);
-    // Corners of the cell around the place, each with its weight.
-    SmallVector<std::pair<SmallVector<Value>, Value>> corners = {{at, {}}};
-    for (size_t i = 0; i != rank; ++i) {
-      if (scales[i].isOne())
-        continue;
-      Value place = s.div(s.fromIndex(real, indices[i]), scales[i].emit(s)), extent = s.index(input.sizes[i]);
-      Value floor = math::FloorOp::create(b, s.l, place);
-      Value low = s.clamp(s.toIndex(floor), extent), high = s.clamp(s.add(low, 1), extent);
-      Value weight = s.sub(place, floor), opposite = s.sub(s.constant(real, 1), weight);
-      SmallVector<std::pair<SmallVector<Value>, Value>> next;
-      for (auto &[corner, factor] : corners) {
-        SmallVector<Value> lower(corner), upper(corner);
-        lower[i] = low;
-        upper[i] = high;
-        next.push_back({lower, !linear ? Value() : factor ? s.mul(factor, opposite) : opposite});
-        if (linear)
-          next.push_back({upper, factor ? s.mul(factor, weight) : weight});
-      }
-      corners = next;
-    }
-    Value sum;
-    for (auto &[corner, factor] : corners) {
-      Value x = raiser.element(b, input, corner);
-      x = factor ? s.mul(x, factor) : x;
-      sum = sum ? s.add(sum, x) : x;
-    }
-    return sum;
-  }));
-  return success();
-}
-
 } // namespace
 
 void raise::registerImages(Registry &registry) {
   registry.add("Col2Im", raiseCol2Im, 3, 3, 18);
-  registry.add("Upsample", raiseUpsample, 1, 2);
 }

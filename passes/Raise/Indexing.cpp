@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators that read at indices which are data: the gathers, OneHot, TensorScatter. Negative indices count from the end.
+// Operators that read at indices which are data: the gathers, OneHot. Negative indices count from the end.
 // An index outside is the caller's mistake, and never a read outside.
 
 #include "passes/Raise/Numbers.h"
@@ -138,40 +138,6 @@ LogicalResult raiseOneHot(Raiser &raiser, onnx::NodeOp node) {
   return success();
 }
 
-/// Position p of the cache holds update p − start[batch], where there is one; circular: modulo the cache's length.
-LogicalResult raiseTensorScatter(Raiser &raiser, onnx::NodeOp node) {
-  Known &cache = raiser.input(node, 0), &update = raiser.input(node, 1);
-  std::optional<int64_t> axis = axisInside(node.intOr("axis", -2), cache.rank());
-  StringRef mode = node.stringOr("mode", "linear");
-  if (!axis || *axis == 0 || update.rank() != cache.rank() || (mode != "linear" && mode != "circular"))
-    return raiser.fail(node, "expects two tensors of one rank, an axis in it that is not 0, and mode linear or circular");
-  for (size_t i = 0; i != cache.rank(); ++i)
-    if (int64_t(i) != *axis && cache.sizes[i] != update.sizes[i])
-      return raiser.fail(node, "dimension " + Twine(i) + " is " + cache.sizes[i].str() + " in the cache and " +
-                                   update.sizes[i].str() + " in the update");
-  bool hasStart = raiser.hasInput(node, 2);
-  if (hasStart && (raiser.input(node, 2).rank() != 1 || raiser.input(node, 2).sizes[0] != cache.sizes[0]))
-    return raiser.fail(node, "write_indices must have " + cache.sizes[0].str() + " elements");
-  Type type = raiser.internalType(cache.elementType);
-  raiser.set(node, raiser.generated(cache.elementType, cache.sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Expressions s{b, node.getLoc()};
-    SmallVector<Value> at(indices);
-    if (hasStart) {
-      Value start = s.toIndex(raiser.element(b, raiser.input(node, 2), {indices[0]}));
-      at[*axis] = s.sub(at[*axis], start);
-    }
-    if (mode == "circular")
-      at[*axis] = s.floorRem(at[*axis], s.index(cache.sizes[*axis]));
-    Value fresh = s.inside(at[*axis], s.index(update.sizes[*axis]));
-    auto branch = scf::IfOp::create(b, s.l, TypeRange(type), fresh, /*withElseRegion=*/true);
-    OpBuilder then = branch.getThenBodyBuilder(), otherwise = branch.getElseBodyBuilder();
-    scf::YieldOp::create(then, s.l, raiser.element(then, update, at));
-    scf::YieldOp::create(otherwise, s.l, raiser.element(otherwise, cache, indices));
-    return branch.getResult(0);
-  }));
-  return success();
-}
-
 } // namespace
 
 void raise::registerIndexing(Registry &registry) {
@@ -179,5 +145,4 @@ void raise::registerIndexing(Registry &registry) {
   registry.add("GatherElements", raiseGatherElements, 2, 2, 11);
   registry.add("GatherND", raiseGatherND, 2, 2, 11);
   registry.add("OneHot", raiseOneHot, 3, 3, 9);
-  registry.add("TensorScatter", raiseTensorScatter, 2, 3, 24);
 }

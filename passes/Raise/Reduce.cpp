@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Reduce family and ArgMax, ArgMin as loops in the body of a generate. Which axes are reduced may be data: then every
+// The Reduce family as loops in the body of a generate. Which axes are reduced may be data: then every
 // dimension asks at run time whether it is. Over no elements a reduction gives its identity.
 
 #include "passes/Raise/Numbers.h"
@@ -211,52 +211,6 @@ LogicalResult raiseReduction(Raiser &raiser, onnx::NodeOp node, Reduction kind) 
   return success();
 }
 
-/// The position of the largest or least element; of equal ones the first or the last. NaN is more than any number.
-LogicalResult raiseArg(Raiser &raiser, onnx::NodeOp node, bool largest) {
-  Known &input = raiser.input(node, 0);
-  std::optional<int64_t> axis = axisInside(node.intOr("axis", 0), input.rank());
-  if (!axis)
-    return raiser.fail(node, "axis is outside rank " + Twine(input.rank()));
-  bool keep = node.intOr("keepdims", 1) != 0, last = node.intOr("select_last_index", 0) != 0;
-  SmallVector<Size> sizes(input.sizes);
-  if (keep)
-    sizes[*axis] = 1;
-  else
-    sizes.erase(sizes.begin() + *axis);
-  Type type = raiser.internalType(input.elementType);
-  bool isUnsigned = raiser.isUnsigned(input.elementType);
-  raiser.set(node, raiser.generated(Element::Int64, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Expressions s{b, node.getLoc()};
-    using F = arith::CmpFPredicate;
-    using I = arith::CmpIPredicate;
-    SmallVector<Value> found = s.loop(
-        {s.index(input.sizes[*axis])}, {s.index(0), s.zero(type)},
-        [&](Expressions inner, ArrayRef<Value> loop, ValueRange carried) -> SmallVector<Value> {
-          SmallVector<Value> at(indices);
-          if (keep)
-            at[*axis] = loop[0];
-          else
-            at.insert(at.begin() + *axis, loop[0]);
-          Value x = raiser.element(inner.b, input, at), best = carried[1], better;
-          if (isa<FloatType>(type)) {
-            better = inner.compare(largest ? (last ? F::UGE : F::UGT) : (last ? F::ULE : F::ULT), I::eq, x, best);
-            Value number = inner.compare(F::ORD, I::eq, best, best);
-            if (last)
-              number = inner.any(number, inner.compare(F::UNO, I::eq, x, x));
-            better = inner.both(better, number);
-          } else if (isUnsigned) {
-            better = inner.compare(F::OEQ, largest ? (last ? I::uge : I::ugt) : (last ? I::ule : I::ult), x, best);
-          } else {
-            better = inner.compare(F::OEQ, largest ? (last ? I::sge : I::sgt) : (last ? I::sle : I::slt), x, best);
-          }
-          better = inner.any(better, inner.equal(loop[0], inner.index(0)));
-          return {inner.select(better, loop[0], carried[0]), inner.select(better, x, best)};
-        });
-    return s.fromIndex(b.getI64Type(), found[0]);
-  }));
-  return success();
-}
-
 } // namespace
 
 void raise::registerReduce(Registry &registry) {
@@ -273,6 +227,4 @@ void raise::registerReduce(Registry &registry) {
   add("ReduceLogSum", Reduction::logSum);
   add("ReduceLogSumExp", Reduction::logSumExp);
   add("ReduceSumSquare", Reduction::sumSquare);
-  registry.add("ArgMax", [](Raiser &raiser, onnx::NodeOp node) { return raiseArg(raiser, node, true); }, 1, 1);
-  registry.add("ArgMin", [](Raiser &raiser, onnx::NodeOp node) { return raiseArg(raiser, node, false); }, 1, 1);
 }
