@@ -134,6 +134,10 @@ LogicalResult raise::mustMatch(Raiser &raiser, onnx::NodeOp node, ArrayRef<Size>
   return success();
 }
 
+LogicalResult raise::mustBeNumber(Raiser &raiser, onnx::NodeOp node, Known &what, const Twine &complaint) {
+  return mustMatch(raiser, node, what.sizes, SmallVector<Size>(what.rank() == 0 ? 0 : 1, Size(1)), complaint);
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Control
 //===------------------------------------------------------------------------------------------===//

@@ -81,6 +81,9 @@ public:
 mlir::LogicalResult mustMatch(Raiser &, onnx::NodeOp, llvm::ArrayRef<Size> sizes, llvm::ArrayRef<Size> expected,
                               const llvm::Twine &complaint);
 
+/// The same for a tensor that must be one number; its element is that at index 0.
+mlir::LogicalResult mustBeNumber(Raiser &, onnx::NodeOp, Known &what, const llvm::Twine &complaint);
+
 } // namespace otf::raise
 
 #endif // OTF_PASSES_RAISE_PROGRAM_H

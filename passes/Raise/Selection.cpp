@@ -152,8 +152,9 @@ LogicalResult raiseNonMaxSuppression(Raiser &raiser, onnx::NodeOp node) {
   if (failed(mustMatch(raiser, node, boxes.sizes, {scores.sizes[0], scores.sizes[2], 4}, expects)))
     return failure();
   for (unsigned position : {2u, 3u, 4u})
-    if (raiser.hasInput(node, position) && elementCount(raiser.input(node, position).sizes) != Size(1))
-      return raiser.fail(node, "input " + Twine(position) + " must be one number");
+    if (raiser.hasInput(node, position) &&
+        failed(mustBeNumber(raiser, node, raiser.input(node, position), "input " + Twine(position) + " must be one number")))
+      return failure();
   bool centred = node.intOr("center_point_box", 0) != 0;
   Location l = node.getLoc();
   Type type = raiser.internalType(scores.elementType), i64 = raiser.builder.getI64Type();
