@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/Raise/Program.h"
 
+#include "dialects/ONNX/ElementType.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -104,6 +106,36 @@ SmallVector<Value> Program::split(Value position, ArrayRef<Size> sizes) {
     position = arith::DivUIOp::create(b, l, position, size);
   }
   return indices;
+}
+
+LogicalResult raise::mustMatch(Raiser &raiser, onnx::NodeOp node, ArrayRef<Size> sizes, ArrayRef<Size> expected,
+                               const Twine &complaint) {
+  if (sizes.size() != expected.size())
+    return raiser.fail(node, complaint);
+  SmallVector<std::pair<Size, Size>> open;
+  for (auto [size, wanted] : llvm::zip(sizes, expected)) {
+    if (size == wanted)
+      continue;
+    if ((size - wanted).isConstant())
+      return raiser.fail(node, complaint);
+    open.push_back({size, wanted});
+  }
+  if (open.empty())
+    return success();
+  // The bind of a negative number is what fails.
+  Known fits = raiser.generated(onnx::ElementType::Int64, {1}, [&](OpBuilder &b, ValueRange) {
+    Program p(b, node.getLoc());
+    Value all = p.flag(true);
+    for (auto &[size, wanted] : open)
+      all = p.both(all, p.equal(p.extent(size), p.extent(wanted)));
+    return p.select(all, p.number(b.getI64Type(), 0), p.number(b.getI64Type(), -1));
+  });
+  raiser.bind(fits.tensor, "shapes_match");
+  return success();
+}
+
+LogicalResult raise::mustBeNumber(Raiser &raiser, onnx::NodeOp node, Known &what, const Twine &complaint) {
+  return mustMatch(raiser, node, what.sizes, SmallVector<Size>(what.rank() == 0 ? 0 : 1, Size(1)), complaint);
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -76,6 +76,14 @@ public:
                    llvm::function_ref<mlir::Value(mlir::Value x, mlir::Value y)> before);
 };
 
+/// Refuses shapes that are known to differ. Where only a run can tell, as between sizes of other names, it checks: one that
+/// finds a difference fails.
+mlir::LogicalResult mustMatch(Raiser &, onnx::NodeOp, llvm::ArrayRef<Size> sizes, llvm::ArrayRef<Size> expected,
+                              const llvm::Twine &complaint);
+
+/// The same for a tensor that must be one number; its element is that at index 0.
+mlir::LogicalResult mustBeNumber(Raiser &, onnx::NodeOp, Known &what, const llvm::Twine &complaint);
+
 } // namespace otf::raise
 
 #endif // OTF_PASSES_RAISE_PROGRAM_H

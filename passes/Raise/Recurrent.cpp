@@ -162,13 +162,12 @@ private:
 };
 
 LogicalResult Recurrence::expect(unsigned position, ArrayRef<Size> sizes, StringRef what) {
-  if (raiser.hasInput(node, position) && raiser.input(node, position).sizes != SmallVector<Size>(sizes)) {
-    std::string text;
-    for (const Size &size : sizes)
-      text += (text.empty() ? "" : " x ") + size.str();
-    return raiser.fail(node, "its " + what + " must be " + text);
-  }
-  return success();
+  if (!raiser.hasInput(node, position))
+    return success();
+  std::string text;
+  for (const Size &size : sizes)
+    text += (text.empty() ? "" : " x ") + size.str();
+  return mustMatch(raiser, node, raiser.input(node, position).sizes, sizes, "its " + what + " must be " + text);
 }
 
 LogicalResult Recurrence::read() {
@@ -196,17 +195,17 @@ LogicalResult Recurrence::read() {
   coupled = node.intOr("input_forget", 0) != 0;
   if (node.attribute("clip"))
     clip = node.floatOr("clip", 0);
-  if (x->rank() != 3 || r->rank() != 3)
-    return raiser.fail(node, "its input and recurrence weights must have rank 3");
+  if (x->rank() != 3 || w->rank() != 3 || r->rank() != 3)
+    return raiser.fail(node, "its input, weights and recurrence weights must have rank 3");
   if (!isa<FloatType>(raiser.internalType(x->elementType)))
     return raiser.fail(node, "its input must be floats");
   steps = x->sizes[batchFirst ? 1 : 0];
   batch = x->sizes[batchFirst ? 0 : 1];
-  width = x->sizes[2];
+  width = w->sizes[2];
   hidden = r->sizes[2];
   Size all = hidden * Size(gates);
   SmallVector<Size> states = batchFirst ? SmallVector<Size>{batch, directions, hidden} : SmallVector<Size>{directions, batch, hidden};
-  if (failed(expect(1, {directions, all, width}, "weights W")) ||
+  if (failed(expect(0, {x->sizes[0], x->sizes[1], width}, "input")) || failed(expect(1, {directions, all, width}, "weights W")) ||
       failed(expect(2, {directions, all, hidden}, "recurrence weights R")) ||
       failed(expect(3, {directions, all * Size(2)}, "bias B")) || failed(expect(4, {batch}, "sequence_lens")) ||
       failed(expect(5, states, "initial_h")) || (initialC && failed(expect(6, states, "initial_c"))) ||
@@ -224,24 +223,26 @@ LogicalResult Recurrence::read() {
 
 /// X·Wᵀ of all steps: a linear where W is constant.
 void Recurrence::project() {
-  Size rows = Size(directions * gates) * hidden;
+  Size rows = w->sizes[0] * w->sizes[1]; // constant where W is
   SmallVector<Size> sizes = {x->sizes[0], x->sizes[1], rows};
+  Known source = x->sizes[2] == width ? *x : raiser.reshapedChecked(*x, {x->sizes[0], x->sizes[1], width});
   if (isa_and_nonnull<onnx::FileBlobAttr>(w->constant) && raiser.internalType(x->elementType).isF32()) {
     Known flat = raiser.reshaped(*w, {rows, width});
     if (Value matrix = raiser.matrix(flat, false)) {
       projected.elementType = x->elementType;
       projected.sizes = sizes;
-      Value input = raiser.tensor(*x);
+      Value input = raiser.tensor(source);
       projected.tensor = LinearOp::create(raiser.builder, node.getLoc(), tensorType(raiser.internalType(x->elementType), sizes),
                                           input, matrix, Value());
       return;
     }
   }
+  raiser.tensor(source);
   Known flat = raiser.reshaped(*w, {rows, width});
   projected = raiser.generated(x->elementType, sizes, [&](OpBuilder &b, ValueRange at) -> Value {
     Program p(b, node.getLoc());
     return p.fold(p.extent(width), p.number(raiser.internalType(x->elementType), 0), [&](Value k, Value sum) {
-      return p.add(sum, p.mul(raiser.element(b, *x, {at[0], at[1], k}), raiser.element(b, flat, {at[2], k})));
+      return p.add(sum, p.mul(raiser.element(b, source, {at[0], at[1], k}), raiser.element(b, flat, {at[2], k})));
     });
   });
 }

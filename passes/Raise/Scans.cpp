@@ -42,7 +42,7 @@ std::vector<Known> scanByData(Raiser &raiser, Known &input, Known &axisInput, co
   int64_t rank = input.rank();
   return raiser.computed({{input.elementType, input.sizes}}, 1, [&](OpBuilder &b, Value, ValueRange out) {
     Program p(b, l);
-    Value axis = p.fromStart(p.toIndex(raiser.element(b, axisInput, {})), p.index(rank));
+    Value axis = p.fromStart(p.toIndex(raiser.element(b, axisInput, p.index(0))), p.index(rank));
     // An axis outside is the caller's mistake; it counts as the nearest one.
     axis = p.max(p.min(axis, p.index(rank - 1)), p.index(0));
     Value length = p.extent(input.sizes[0]), stride = p.index(1);
@@ -79,8 +79,8 @@ LogicalResult raiseScan(Raiser &raiser, onnx::NodeOp node, bool product) {
   int64_t rank = input.rank();
   if (rank == 0)
     return raiser.fail(node, "its input has no axis");
-  if (elementCount(axisInput.sizes) != Size(1))
-    return raiser.fail(node, "its axis must be one number");
+  if (failed(mustBeNumber(raiser, node, axisInput, "its axis must be one number")))
+    return failure();
   Scan scan{product, node.intOr("exclusive", 0) != 0, node.intOr("reverse", 0) != 0};
   std::optional<SmallVector<int64_t>> given = raiser.constants(node.getInputs()[1]);
   if (!given) {

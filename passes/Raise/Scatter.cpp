@@ -53,8 +53,10 @@ LogicalResult raiseScatterElements(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "reduction \"" + node.stringOr("reduction", "") + "\" is not known");
   if (axis < 0 || axis >= rank)
     return raiser.fail(node, "axis " + Twine(node.intOr("axis", 0)) + " is outside rank " + Twine(rank));
-  if (int64_t(indices.rank()) != rank || indices.sizes != updates.sizes)
-    return raiser.fail(node, "its indices and updates must have one shape of rank " + Twine(rank));
+  if (int64_t(indices.rank()) != rank)
+    return raiser.fail(node, "its indices must have rank " + Twine(rank));
+  if (failed(mustMatch(raiser, node, updates.sizes, indices.sizes, "its indices and updates must have one shape")))
+    return failure();
   SmallVector<Size> others(data.sizes);
   others.erase(others.begin() + axis);
   raiser.set(node, raiser.computed({{data.elementType, data.sizes}}, elementCount(others),
@@ -95,9 +97,10 @@ LogicalResult raiseScatterND(Raiser &raiser, onnx::NodeOp node) {
   ArrayRef<Size> places = ArrayRef(indices.sizes).drop_back();
   SmallVector<Size> expected(places);
   llvm::append_range(expected, inner);
-  if (updates.sizes != expected)
-    return raiser.fail(node, "the shape of its updates must be that of its indices but the last, and then of its data from "
-                             "dimension " + Twine(*depth) + " on");
+  if (failed(mustMatch(raiser, node, updates.sizes, expected,
+                       "the shape of its updates must be that of its indices but the last, and then of its data from "
+                       "dimension " + Twine(*depth) + " on")))
+    return failure();
   raiser.set(node, raiser.computed({{data.elementType, data.sizes}}, elementCount(inner),
                                    [&](OpBuilder &b, Value item, ValueRange out) {
     Program p(b, node.getLoc());
@@ -138,8 +141,8 @@ LogicalResult raiseMaxUnpool(Raiser &raiser, onnx::NodeOp node) {
   SmallVector<int64_t> kernel = list("kernel_shape", 0, 0), strides = list("strides", axes, 1), pads = list("pads", 2 * axes, 0);
   if (axes == 0 || kernel.size() != axes || strides.size() != axes || pads.size() != 2 * axes)
     return raiser.fail(node, "kernel_shape, strides and pads must fit an input of rank " + Twine(input.rank()));
-  if (indices.sizes != input.sizes)
-    return raiser.fail(node, "its indices must have the shape of its input");
+  if (failed(mustMatch(raiser, node, indices.sizes, input.sizes, "its indices must have the shape of its input")))
+    return failure();
   SmallVector<Size> sizes = {input.sizes[0], input.sizes[1]};
   for (size_t d = 0; d != axes; ++d)
     sizes.push_back((input.sizes[d + 2] - Size(1)) * Size(strides[d]) + Size(kernel[d] - pads[d] - pads[d + axes]));

@@ -146,12 +146,15 @@ Value overlaps(Program &p, const Box &x, const Box &y, Value threshold) {
 /// keep their order.
 LogicalResult raiseNonMaxSuppression(Raiser &raiser, onnx::NodeOp node) {
   Known &boxes = raiser.input(node, 0), &scores = raiser.input(node, 1);
-  if (boxes.rank() != 3 || scores.rank() != 3 || boxes.sizes[2] != Size(4) || boxes.sizes[0] != scores.sizes[0] ||
-      boxes.sizes[1] != scores.sizes[2])
-    return raiser.fail(node, "expects boxes [batch, boxes, 4] and scores [batch, classes, boxes]");
+  constexpr StringLiteral expects = "expects boxes [batch, boxes, 4] and scores [batch, classes, boxes]";
+  if (boxes.rank() != 3 || scores.rank() != 3)
+    return raiser.fail(node, expects);
+  if (failed(mustMatch(raiser, node, boxes.sizes, {scores.sizes[0], scores.sizes[2], 4}, expects)))
+    return failure();
   for (unsigned position : {2u, 3u, 4u})
-    if (raiser.hasInput(node, position) && elementCount(raiser.input(node, position).sizes) != Size(1))
-      return raiser.fail(node, "input " + Twine(position) + " must be one number");
+    if (raiser.hasInput(node, position) &&
+        failed(mustBeNumber(raiser, node, raiser.input(node, position), "input " + Twine(position) + " must be one number")))
+      return failure();
   bool centred = node.intOr("center_point_box", 0) != 0;
   Location l = node.getLoc();
   Type type = raiser.internalType(scores.elementType), i64 = raiser.builder.getI64Type();

@@ -66,8 +66,8 @@ FailureOr<Size> countOf(Raiser &raiser, onnx::NodeOp node, const Size &available
   Size count = node.intOr("k", -1);
   if (raiser.hasInput(node, 1)) {
     Known &given = raiser.input(node, 1);
-    if (elementCount(given.sizes) != Size(1))
-      return raiser.fail(node, "its k must be one number");
+    if (failed(mustBeNumber(raiser, node, given, "its k must be one number")))
+      return failure();
     if (given.integers) {
       count = given.integers->front();
     } else {

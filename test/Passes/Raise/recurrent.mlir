@@ -44,3 +44,34 @@ module attributes {onnx.files = ["m"]} {
     return %0 : !onnx.value
   }
 }
+
+// -----
+
+// Sizes of other names may agree: the run finds out.
+// CHECK-LABEL: func.func @main
+// CHECK: otf.bind %{{.*}} ["shapes_match_0"] : tensor<1xi64>
+// CHECK: otf.reshape %{{.*}} {checked} : tensor<?x?x?xf32, #otf.dims<"s", "b", "i">> -> tensor<?x?x3xf32, #otf.dims<"s", "b">>
+// CHECK: otf.compute "b"
+module attributes {onnx.files = ["m"]} {
+  onnx.initializer @w = #onnx.blob<file = 0, offset = 0, length = 48, type = 1, dims = [1, 4, 3]>
+  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["s", "b", "i"]},
+                  %r: !onnx.value {onnx.name = "r", onnx.type = 1 : i64, onnx.dims = [1, 4, 4]})
+      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
+    %w = onnx.get @w
+    %0 = onnx.node "RNN" version 14 (%x, %w, %r) {hidden_size = 4 : i64}
+    return %0 : !onnx.value
+  }
+}
+
+// -----
+
+module attributes {onnx.files = ["m"]} {
+  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["s", "b", 3]},
+                  %w: !onnx.value {onnx.name = "w", onnx.type = 1 : i64, onnx.dims = [1, 4, 3]},
+                  %r: !onnx.value {onnx.name = "r", onnx.type = 1 : i64, onnx.dims = [1, 4, 4]})
+      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
+    // expected-error @+1 {{RNN: activation "Affine" needs activation_alpha and activation_beta}}
+    %0 = onnx.node "RNN" version 14 (%x, %w, %r) {activations = ["Affine"], hidden_size = 4 : i64}
+    return %0 : !onnx.value
+  }
+}
