@@ -6,6 +6,7 @@
 #include "passes/Raise/Quantized.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "passes/Raise/Elements.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -139,6 +140,17 @@ Value raise::parameterAt(OpBuilder &b, Raiser &raiser, Known &parameter, const S
 
 namespace {
 
+/// fp8 and fp4, but for float8e8m0, which is a type of scales.
+bool isQuantizedFloat(int64_t type) { return isCoded(type) && type != Element::Float8E8M0; }
+
+/// Zero points of floats are 0 and there for their type only. Where the file says otherwise it means something that ONNX does not.
+LogicalResult checkFloatZero(Raiser &raiser, onnx::NodeOp node) {
+  Known &zero = raiser.input(node, 2);
+  if (isQuantizedFloat(zero.elementType) && zero.integers && !llvm::all_of(*zero.integers, [](const Size &bits) { return bits == Size(0); }))
+    return raiser.fail(node, "a zero point of " + onnx::elementTypeName(zero.elementType) + " must be 0");
+  return success();
+}
+
 /// The default axis is 1, and before opset 13 there is none.
 struct Arguments {
   Spread scale, zero;
@@ -162,6 +174,8 @@ FailureOr<Arguments> argumentsOf(Raiser &raiser, onnx::NodeOp node) {
   if (failed(spread))
     return failure();
   result.zero = *spread;
+  if (failed(checkFloatZero(raiser, node)))
+    return failure();
   return result;
 }
 
@@ -183,7 +197,8 @@ LogicalResult raiseQuantize(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "output_dtype is " + onnx::elementTypeName(asked) + " and its zero point " +
                                  onnx::elementTypeName(to) + " (they must agree)");
   Type from = raiser.internalType(x.elementType);
-  if (!quantizedRange(to) || to == Element::Int32 || !raiser.internalType(to))
+  bool coded = isQuantizedFloat(to);
+  if (!coded && (!quantizedRange(to) || to == Element::Int32 || !raiser.internalType(to)))
     return raiser.fail(node, "quantizing to " + onnx::elementTypeName(to) + " is not supported");
   if (!isa<FloatType>(from) && x.elementType != Element::Int32)
     return raiser.fail(node, "quantizing " + onnx::elementTypeName(x.elementType) + " is not supported");
@@ -195,6 +210,8 @@ LogicalResult raiseQuantize(Raiser &raiser, onnx::NodeOp node) {
     Value value = raiser.element(b, x, at);
     value = isa<FloatType>(from) ? converted(b, l, type, value) : arith::SIToFPOp::create(b, l, type, value).getResult();
     Value by = converted(b, l, type, parameterAt(b, raiser, scale, arguments->scale, at)), zero;
+    if (coded)
+      return encodeElement(b, l, arith::DivFOp::create(b, l, value, by), to, {node.intOr("saturate", 1) != 0, "nearest"});
     if (arguments->hasZero)
       zero = widened(b, l, parameterAt(b, raiser, raiser.input(node, 2), arguments->zero, at), to);
     return quantized(b, raiser, arith::DivFOp::create(b, l, value, by), zero, to);
@@ -207,7 +224,8 @@ LogicalResult raiseDequantize(Raiser &raiser, onnx::NodeOp node) {
   FailureOr<Arguments> arguments = argumentsOf(raiser, node);
   if (failed(arguments))
     return failure();
-  if (!quantizedRange(x.elementType) || !raiser.internalType(x.elementType))
+  bool coded = isQuantizedFloat(x.elementType);
+  if (!coded && (!quantizedRange(x.elementType) || !raiser.internalType(x.elementType)))
     return raiser.fail(node, "dequantizing " + onnx::elementTypeName(x.elementType) + " is not supported");
   if (arguments->hasZero && raiser.input(node, 2).elementType != x.elementType)
     return raiser.fail(node, "its zero point is " + onnx::elementTypeName(raiser.input(node, 2).elementType) +
@@ -218,14 +236,17 @@ LogicalResult raiseDequantize(Raiser &raiser, onnx::NodeOp node) {
   if (!isa_and_nonnull<FloatType>(type))
     return raiser.fail(node, "dequantizing to " + onnx::elementTypeName(to) + " is not supported");
   Known *zero = arguments->hasZero ? &raiser.input(node, 2) : nullptr;
-  auto dequantize = [&raiser, &x, &scale, zero, type, node, arguments = *arguments]() mutable {
+  auto dequantize = [&raiser, &x, &scale, zero, type, node, coded, arguments = *arguments]() mutable {
     return raiser.generate(type, x.sizes, [&](OpBuilder &b, ValueRange at) -> Value {
       Location l = node.getLoc();
+      Value by = converted(b, l, type, parameterAt(b, raiser, scale, arguments.scale, at));
+      if (coded)
+        return arith::MulFOp::create(
+            b, l, converted(b, l, type, decodeElement(b, l, raiser.element(b, x, at), x.elementType)), by);
       Value value = widened(b, l, raiser.element(b, x, at), x.elementType);
       if (zero)
         value = arith::SubIOp::create(b, l, value,
                                       widened(b, l, parameterAt(b, raiser, *zero, arguments.zero, at), x.elementType));
-      Value by = converted(b, l, type, parameterAt(b, raiser, scale, arguments.scale, at));
       return arith::MulFOp::create(b, l, arith::SIToFPOp::create(b, l, type, value), by);
     });
   };
