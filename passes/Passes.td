@@ -185,7 +185,8 @@ def FuseElementwise : OtfPass<"otf-fuse-elementwise"> {
     1. A body that only moves data (index arithmetic, casts of indices, reads) of at most `max-ops` operations is substituted everywhere.
     2. Any other body is substituted where its single read is; if that read is not at a permutation of the reader's own
        index, or lies in a loop, the body must be short and cheap: at most `max-ops` operations, no loop, no transcendental function.
-       So nothing costly is computed twice.
+       So nothing costly is computed twice. A body that reads a linear at its own index is not repeated either: it will be
+       the linear's epilogue.
 
     `otf.gated_activation` becomes a tensor.generate first, and reads through reshapes that only add or drop ones
     go to the reshape's source.

@@ -3,6 +3,7 @@
 // Order of the passes, and registration by name.
 
 #include "passes/Pipelines.h"
+#include "passes/Fuse/SinkTransposes.h"
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -42,6 +43,8 @@ void otf::buildRewritePipeline(OpPassManager &manager) {
 void otf::buildFusePipeline(OpPassManager &manager) {
   // Equal constants and sizes become one, so that equal indices are equal values below.
   manager.addPass(createMergeEqual());
+  // Bodies over transposed contractions take the contractions' order.
+  manager.addPass(createSinkTransposesPass());
   // Transpositions go before elementwise fusion can hide them in a body.
   manager.addPass(createFuseAttention());
   manager.addPass(createFusePrologue());
@@ -67,6 +70,7 @@ void otf::registerOtfPasses(WeightReaderFactory open) {
   // The first registration of a name stands.
   registerPass([open] { return createChooseOutliers({}, open); });
   registerPipelinePasses();
+  registerPass(createSinkTransposesPass);
 
   PassPipelineRegistration<DecideOptions>(
       "otf-annotate", "imported to annotated: decisions become attributes",

@@ -5,6 +5,7 @@
 #include "passes/Raise/Raiser.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "dialects/OTF/Taps.h"
 
 using namespace mlir;
 using namespace otf;
@@ -271,12 +272,12 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
 //===------------------------------------------------------------------------------------------===//
 
 WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
-                        bool transposed) {
+                        bool transposed, int64_t taps) {
   Type stored = storedType(blob.getElementType());
   auto where = otf::BlobAttr::get(builder.getContext(), blob.getFile(), blob.getOffset(),
                                   blob.getLength(), stored, transposed);
   for (WeightOp existing : weights[where])
-    if (existing.getType() == type)
+    if (existing.getType() == type && tapsOf(existing) == taps)
       return existing;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(target);
@@ -284,6 +285,8 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
                                  TypeAttr::get(type), where, /*scale=*/FlatSymbolRefAttr(),
                                  /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
                                  /*vocabulary=*/UnitAttr());
+  if (taps != 1)
+    op->setDiscardableAttr(kTapsAttribute, builder.getI64IntegerAttr(taps));
   symbols.insert(op); // renames on a clash
   weights[where].push_back(op);
   return op;
@@ -297,14 +300,14 @@ bool Raiser::isMatrix(const Known &what) {
          });
 }
 
-Value Raiser::matrix(Known &what, bool transposed) {
+Value Raiser::matrix(Known &what, bool transposed, int64_t taps) {
   if (!isMatrix(what))
     return {};
   auto blob = cast<onnx::FileBlobAttr>(what.constant);
   SmallVector<Size> sizes(what.sizes);
   if (transposed)
     std::swap(sizes[0], sizes[1]);
-  WeightOp op = weight(blob, what.name, tensorType(builder.getF32Type(), sizes), transposed);
+  WeightOp op = weight(blob, what.name, tensorType(builder.getF32Type(), sizes), transposed, taps);
   auto plain = EncodingAttr::get(builder.getContext(), EncodingKind::f32, 0);
   auto type = MatrixType::get(builder.getContext(), *sizes[0].constant(), *sizes[1].constant(),
                               plain, 0);
