@@ -79,6 +79,21 @@ std::string typeBreach(Value value) {
   return "";
 }
 
+/// Also those of branches and loops.
+void checkBlock(Checker &checker, Block &block) {
+  for (Operation &op : block) {
+    if (!isa_and_nonnull<OTFDialect>(op.getDialect()) &&
+        !isa<tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(op))
+      checker.at(&op) << "is no operator of otf, tensor.generate or constant";
+    for (Value value : op.getResults())
+      if (std::string breach = typeBreach(value); !breach.empty())
+        checker.at(&op) << breach;
+    if (isa<IfOp, LoopOp>(op))
+      for (Region &region : op.getRegions())
+        checkBlock(checker, region.front());
+  }
+}
+
 void checkFunction(Checker &checker, func::FuncOp function) {
   if (!llvm::hasSingleElement(function.getBody())) {
     checker.at(function) << "must have one block";
@@ -94,14 +109,7 @@ void checkFunction(Checker &checker, func::FuncOp function) {
   for (unsigned number = 0; number != function.getNumResults(); ++number)
     if (!function.getResultAttrOfType<StringAttr>(number, "otf.name"))
       checker.at(function) << "result #" << number << " has no otf.name";
-  for (Operation &op : function.front()) {
-    if (!isa_and_nonnull<OTFDialect>(op.getDialect()) &&
-        !isa<tensor::GenerateOp, arith::ConstantOp, func::ReturnOp>(op))
-      checker.at(&op) << "is no operator of otf, tensor.generate or constant";
-    for (Value value : op.getResults())
-      if (std::string breach = typeBreach(value); !breach.empty())
-        checker.at(&op) << breach;
-  }
+  checkBlock(checker, function.front());
 }
 
 void imported(Checker &checker) {
@@ -143,6 +151,9 @@ void quantized(Checker &checker) {
   checker.module->walk([&](LinearOp linear) {
     bool plain = isPlain(linear.getWeight().getType().getEncoding());
     Type element = getElementTypeOrSelf(linear.getInput().getType());
+    auto use = linear.getWeight().getDefiningOp<UseOp>();
+    auto weight = use ? SymbolTable::lookupNearestSymbolFrom<WeightOp>(use, use.getWeightAttr()) : WeightOp();
+    plain |= weight && weight.getFloatActivations();
     if (plain ? !element.isF32() : !element.isInteger(8))
       checker.at(linear) << "must read " << (plain ? "f32" : "records, i8,") << " for "
                          << linear.getWeight().getType() << ", got " << linear.getInput().getType();
@@ -159,26 +170,6 @@ void fused(Checker &checker) {
 //===------------------------------------------------------------------------------------------===//
 // planned
 //===------------------------------------------------------------------------------------------===//
-
-/// How many of d0, d1, … a kernel names.
-size_t namedSizes(plan::KernelOp kernel) {
-  std::set<std::string> names;
-  auto collect = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const otf::Size &size : sizesOf(tensor))
-        size.collectSymbols(names);
-  };
-  for (Type type : kernel.getArgumentTypes())
-    collect(type);
-  kernel.walk([&](Operation *op) {
-    for (Type type : op->getResultTypes())
-      collect(type);
-    if (auto size = dyn_cast<SizeOp>(op))
-      if (std::optional<otf::Size> value = otf::Size::parse(size.getSize()))
-        value->collectSymbols(names);
-  });
-  return names.size();
-}
 
 void checkLaunch(Checker &checker, plan::LaunchOp launch) {
   if (!launch.getExtent() || !launch.getGrain())
@@ -197,7 +188,7 @@ void checkLaunch(Checker &checker, plan::LaunchOp launch) {
 
   auto kernel = checker.symbols.lookup<plan::KernelOp>(launch.getKernel());
   bool hasStates = llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<StateType>);
-  size_t expected = namedSizes(kernel) + (hasStates ? 3 : 0);
+  size_t expected = kernel.getSymbols().size() + (hasStates ? 3 : 0);
   if (launch.getSizes().size() != expected)
     checker.at(launch) << "gives " << launch.getSizes().size() << " sizes, and @"
                        << kernel.getSymName() << " names " << expected;

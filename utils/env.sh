@@ -35,14 +35,16 @@ build_otf() {
   ninja -C "$build" ${1+"$@"} >&2
 }
 
-# The SmolLM2-135M-Instruct folder of one element type: smollm2 f32|f16. It appears under its name when it is complete.
+# The SmolLM2-135M-Instruct folder of one element type and exporter: smollm2 f32|f16 [optimum|genai|opset23]. It appears
+# under its name when it is complete.
 smollm2() {
-  local folder=$build/models/smollm2-$1
+  local family=${2:-optimum} folder=$build/models/smollm2-$1
+  [ "$family" = optimum ] || folder=$folder-$family
   if [ ! -e "$folder/config.json" ]; then
-    say "making the SmolLM2-135M-Instruct ONNX folder ($1)"
+    say "making the SmolLM2-135M-Instruct ONNX folder ($1, $family)"
     rm -rf "$folder" "$folder.part"
     mkdir -p "$build/models"
-    "$python" "$root/models/fetch_smollm2.py" --family optimum --dtype "$1" --out "$folder.part" >&2 &&
+    "$python" "$root/models/fetch_smollm2.py" --family "$family" --dtype "$1" --out "$folder.part" >&2 &&
       mv "$folder.part" "$folder" || die "the model folder could not be made"
   fi
   echo "$folder"

@@ -51,8 +51,14 @@ LogicalResult NodeOp::verify() {
     return emitOpError("expects a version of at least 1 but found ") << static_cast<int64_t>(getVersion()); // rule 2
   if (getOutputs().empty())
     return emitOpError("expects at least one result but has none"); // rule 3
+  size_t names = getBodyNames() ? getBodyNames()->size() : 0;
+  if (names != getBodies().size())
+    return emitOpError("expects a name for each of ") << getBodies().size() << " bodies but found " << names; // rule 4
+  for (Region &body : getBodies())
+    if (body.front().empty() || !isa<YieldOp>(body.front().back()))
+      return emitOpError("expects bodies to end in onnx.yield"); // rule 4
   for (NamedAttribute attribute : getAttrs())
-    if (!isNodeAttribute(attribute.getValue())) // rule 4
+    if (!isNodeAttribute(attribute.getValue())) // rule 5
       return emitOpError("expects attribute ") << attribute.getName() << " to be a number, string, tensor or array of "
                                                << "these but found " << attribute.getValue();
   return success();
@@ -71,6 +77,14 @@ float NodeOp::floatOr(StringRef name, float otherwise) {
 StringRef NodeOp::stringOr(StringRef name, StringRef otherwise) {
   auto value = dyn_cast_or_null<StringAttr>(attribute(name));
   return value ? value.getValue() : otherwise;
+}
+
+Block *NodeOp::body(StringRef name) {
+  if (getBodyNames())
+    for (auto [found, region] : llvm::zip_equal(getBodyNames()->getAsRange<StringAttr>(), getBodies()))
+      if (found.getValue() == name)
+        return &region.front();
+  return nullptr;
 }
 
 Value NodeOp::inputOrNull(unsigned position) {

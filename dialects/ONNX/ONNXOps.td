@@ -25,7 +25,9 @@ def ONNX_NodeOp : ONNX_Op<"node", [Pure]> {
     1. The operator's name is not empty.
     2. The version is at least 1.
     3. A node has at least one result. An output named `""` in the file is a result without uses.
-    4. An attribute is an `i64`, an `f32`, a string, a dense array of `i64` or `f32`, an array of strings, a tensor,
+    4. Subgraphs (`then_branch`, `body`) are regions, named by `body_names` in their order, each of one block that ends in `onnx.yield`.
+       They see the values around them.
+    5. Another attribute is an `i64`, an `f32`, a string, a dense array of `i64` or `f32`, an array of strings, a tensor,
        or an array of tensors; a tensor is an elements attribute (up to 64 bytes) or an `#onnx.blob`.
 
     Optional inputs that are left out in the middle are `onnx.none`; those left out at the end are just missing.
@@ -40,11 +42,13 @@ def ONNX_NodeOp : ONNX_Op<"node", [Pure]> {
   let arguments = (ins StrAttr:$op_type, DefaultValuedStrAttr<StrAttr, "">:$domain, I64Attr:$version,
                        DefaultValuedStrAttr<StrAttr, "">:$node_name,
                        DictionaryAttr:$attrs,
+                       OptionalAttr<StrArrayAttr>:$body_names,
                        Variadic<ONNX_AnyValue>:$inputs);
   let results = (outs Variadic<ONNX_AnyValue>:$outputs);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$bodies);
   let assemblyFormat = [{
     $op_type (`domain` $domain^)? `version` $version ` ` `(` $inputs `)` (`name` $node_name^)?
-    `` custom<Attributes>($attrs) attr-dict-with-keyword `` custom<DeclaredResults>(type($outputs))
+    `` custom<Attributes>($attrs) (`bodies` $body_names^ $bodies)? attr-dict-with-keyword `` custom<DeclaredResults>(type($outputs))
   }];
   let extraClassDeclaration = [{
     /// The attribute of the node with this name, or null.
@@ -55,10 +59,23 @@ def ONNX_NodeOp : ONNX_Op<"node", [Pure]> {
     ::llvm::StringRef stringOr(::llvm::StringRef name, ::llvm::StringRef otherwise);
     /// The input at this position, or null where it is left out (`onnx.none` or past the end).
     ::mlir::Value inputOrNull(unsigned position);
+    /// The block of a subgraph, or null.
+    ::mlir::Block *body(::llvm::StringRef name);
     /// Is it `name` of ai.onnx?
     bool is(::llvm::StringRef name) { return getDomain().empty() && getOpType() == name; }
   }];
   let hasVerifier = 1;
+}
+
+def ONNX_YieldOp : ONNX_Op<"yield", [Pure, HasParent<"NodeOp">, Terminator]> {
+  let summary = "the outputs of a subgraph";
+  let description = [{
+    ```mlir
+    onnx.yield %0, %1
+    ```
+  }];
+  let arguments = (ins Variadic<ONNX_AnyValue>:$values);
+  let assemblyFormat = "($values^)? attr-dict";
 }
 
 def ONNX_InitializerOp : ONNX_Op<"initializer", [Symbol]> {

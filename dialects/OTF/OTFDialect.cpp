@@ -4,6 +4,7 @@
 
 #include "dialects/OTF/OTF.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -77,6 +78,28 @@ LogicalResult otf::BlobAttr::verify(function_ref<InFlightDiagnostic()> emitError
                        << offset << ", " << length;
   if (!type.isIntOrFloat())
     return emitError() << "elements of a blob are integers or floats, got " << type;
+  return success();
+}
+
+LogicalResult GivenAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t bits, bool, bool, int64_t pitch,
+                                int64_t rowBlock, int64_t block, Attribute scales, int64_t scaleRow, int64_t scaleBlock, Attribute zeros,
+                                int64_t zeroRow, int64_t zeroBlock, int64_t, DenseF32ArrayAttr table) {
+  if (bits != 2 && bits != 4 && bits != 8) // rule 1
+    return emitError() << "codes have 2, 4 or 8 bits, got " << bits;
+  if (pitch < 1 || rowBlock < 1 || block < 1)
+    return emitError() << "pitch and blocks are positive, got " << pitch << ", " << rowBlock << " and " << block;
+  for (int64_t stride : {pitch, rowBlock, block, scaleRow, scaleBlock, zeroRow, zeroBlock})
+    if (stride < 0 || stride > kMostColumns)
+      return emitError() << "strides are from 0 to 2^31, got " << stride;
+  auto floats = [](Attribute numbers) {
+    auto blob = dyn_cast_or_null<otf::BlobAttr>(numbers);
+    return isa_and_nonnull<DenseF32ArrayAttr>(numbers) || (blob && isa<FloatType>(blob.getType()));
+  };
+  auto packed = dyn_cast_or_null<otf::BlobAttr>(zeros);
+  if (!floats(scales) || (zeros && !floats(zeros) && !(packed && packed.getType().isInteger(8)))) // rule 2
+    return emitError() << "scales are floats and zero points floats or bytes";
+  if (table && (table.size() != int64_t(1) << bits || zeros)) // rule 3
+    return emitError() << "a table has an entry for each code, and no zero points";
   return success();
 }
 

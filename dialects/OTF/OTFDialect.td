@@ -21,6 +21,7 @@ def OTF_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let dependentDialects = ["::mlir::memref::MemRefDialect"]; // handles of otf.compute
   let extraClassDeclaration = "void registerTypes();";
 }
 
@@ -54,7 +55,9 @@ def OTF_DimsAttr : OTF_Attr<"Dims", "dims",
 
 def OTF_EncodingKind : I32EnumAttr<"EncodingKind", "how a weight is coded", [
     I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"f16", 1>, I32EnumAttrCase<"int8", 2>,
-    I32EnumAttrCase<"int4", 3>, I32EnumAttrCase<"codebook2", 4>]> {
+    I32EnumAttrCase<"int4", 3>, I32EnumAttrCase<"codebook2", 4>,
+    I32EnumAttrCase<"grid8", 5>, I32EnumAttrCase<"grid4", 6>, I32EnumAttrCase<"grid2", 7>,
+    I32EnumAttrCase<"grid8z", 8>, I32EnumAttrCase<"grid4z", 9>, I32EnumAttrCase<"grid2z", 10>]> {
   let cppNamespace = "::otf";
   let genSpecializedAttr = 0;
 }
@@ -63,7 +66,8 @@ def OTF_EncodingAttr : OTF_Attr<"Encoding", "encoding"> {
   let summary = "How a weight is coded: kind and columns that share a scale";
   let description = [{
     `#otf.encoding<int4, group = 32>`. `group` counts columns, a multiple of 32, or 0 for a whole
-    row; it is 0 for f32 and f16, which have no scales. lib/Encoding draws each kind to the bit.
+    row; it is 0 for f32 and f16, which have no scales. lib/Encoding draws each kind to the bit. The grids (`grid4`, with zeros
+    `grid4z`, …) keep what a file has quantized.
   }];
   let parameters = (ins EnumParameter<OTF_EncodingKind>:$kind, DefaultValuedParameter<"int64_t", "0">:$group);
   let assemblyFormat = "`<` $kind (`,` `group` `=` $group^)? `>`";
@@ -92,6 +96,26 @@ def OTF_BlobAttr : OTF_Attr<"Blob", "blob"> {
   let parameters = (ins "int64_t":$file, "int64_t":$offset, "int64_t":$length, "mlir::Type":$type,
                         DefaultValuedParameter<"bool", "false">:$transposed);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def OTF_GivenAttr : OTF_Attr<"Given", "given"> {
+  let summary = "That a weight's bytes in the file are codes, and what they mean";
+  let description = [{
+    weight[n, k] = scale · (code − zero point), one scale and one zero point for `rowBlock` rows and `block` columns:
+
+    1. The code of element (n, k) is at place n · pitch + k (a transposed blob: k · pitch + n) of codes of `bits` bits (2, 4 or 8),
+       packed from the lowest bits of a byte up, or from the highest down with `highFirst`.
+    2. Its scale is at (n / rowBlock) · scaleRow + (k / block) · scaleBlock of `scales`, its zero point at the same with zeroRow and
+       zeroBlock in `zeros`. Both are an `#otf.blob` or an array of f32. Zeros of integer type are packed as codes are. Without `zeros` it is `zero`.
+    3. With `table` the weight is scale · table[code]; there are no zero points.
+  }];
+  let parameters = (ins "int64_t":$bits, DefaultValuedParameter<"bool", "false">:$isSigned, DefaultValuedParameter<"bool", "false">:$highFirst,
+                        "int64_t":$pitch, DefaultValuedParameter<"int64_t", "1">:$rowBlock, "int64_t":$block, "mlir::Attribute":$scales, DefaultValuedParameter<"int64_t", "0">:$scaleRow,
+                        DefaultValuedParameter<"int64_t", "0">:$scaleBlock, OptionalParameter<"mlir::Attribute">:$zeros,
+                        DefaultValuedParameter<"int64_t", "0">:$zeroRow, DefaultValuedParameter<"int64_t", "0">:$zeroBlock,
+                        DefaultValuedParameter<"int64_t", "0">:$zero, OptionalParameter<"mlir::DenseF32ArrayAttr">:$table);
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 

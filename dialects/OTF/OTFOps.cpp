@@ -5,6 +5,8 @@
 #include "dialects/OTF/OTF.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -48,6 +50,12 @@ LogicalResult WeightOp::verify() {
       getOutliers()->getColumns().back() >= type.getDimSize(1))
     return emitOpError() << "outlier column " << getOutliers()->getColumns().back() << " is past the "
                          << type.getDimSize(1) << " columns";
+  if (getGiven() && type.getRank() != 2) // rule 5
+    return emitOpError() << "only a matrix has codes, got " << type;
+  if (getKeepsGiven() && !(getGiven() && getEncoding())) // rule 5
+    return emitOpError() << "keeps codes that are not given";
+  if (getGiven())
+    return success(); // whether its codes are enough is known to who reads them
   int64_t expected = (getBlob().getType().getIntOrFloatBitWidth() + 7) / 8;
   bool fits = true;
   for (int64_t extent : type.getShape())
@@ -124,6 +132,27 @@ LogicalResult BindOp::verify() {
       return emitOpError() << "cannot bind \"" << name << "\"" << (seen.contains(name) ? " twice" : "");
   }
   return success();
+}
+
+/// Whether a region ends in a yield of `types`.
+static LogicalResult yields(Operation *op, Region &region, TypeRange types) {
+  auto yield = dyn_cast<YieldOp>(region.front().back());
+  if (!yield || TypeRange(yield.getValues()) != types) // rule 1
+    return op->emitOpError() << "must have regions that yield " << types;
+  return success();
+}
+
+LogicalResult IfOp::verify() {
+  return success(succeeded(yields(*this, getThenBranch(), getResultTypes())) &&
+                 succeeded(yields(*this, getElseBranch(), getResultTypes())));
+}
+
+LogicalResult LoopOp::verify() {
+  SmallVector<Type> yielded = {getCondition().getType()};
+  llvm::append_range(yielded, getResultTypes());
+  if (TypeRange(getInits()) != getResultTypes() || TypeRange(getBody().front().getArguments()) != getResultTypes())
+    return emitOpError() << "must have inits and body arguments of the types of its results"; // rule 1
+  return yields(*this, getBody(), yielded);
 }
 
 LogicalResult ReshapeOp::verify() {
@@ -269,6 +298,11 @@ LogicalResult AppendOp::verify() {
   if (update.getRank() != 4 || update.getDimSize(headAxis) != state.getHeads() ||
       update.getDimSize(3) != state.getWidth())
     return emitOpError() << "cannot append " << update << " to " << state;
+  if (!getAt())
+    return success();
+  auto at = cast<RankedTensorType>(getAt().getType());
+  if (at.getRank() != 1 || sizesOf(at)[0] != sizesOf(update)[0]) // rule 1
+    return emitOpError() << "at must have one element for each batch entry of " << update << ", got " << at;
   return success();
 }
 
@@ -336,6 +370,12 @@ LogicalResult AttentionOp::verify() {
                            << (length ? length->str() : "keys") << "], got " << mask;
   }
 
+  if (getSink()) { // rule 6
+    auto sink = cast<RankedTensorType>(getSink().getType());
+    if (sink.getRank() != 1 || sizesOf(sink)[0] != heads)
+      return emitOpError() << "sink must have " << heads.str() << " elements, got " << sink;
+  }
+
   q[3] = width[1]; // rule 5
   if (getPositionsFirst())
     std::swap(q[1], q[2]);
@@ -343,4 +383,65 @@ LogicalResult AttentionOp::verify() {
   if (sizesOf(result) != q)
     return emitOpError() << "expects " << tensorType(result.getElementType(), q) << ", got " << result;
   return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Computing
+//===------------------------------------------------------------------------------------------===//
+
+/// The type of a result's handle.
+static MemRefType handleType(RankedTensorType type) {
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+void ComputeOp::build(
+    OpBuilder &builder, OperationState &state, TypeRange results, const otf::Size &extent,
+    function_ref<void(OpBuilder &, Value item, ValueRange handles)> body) {
+  state.addTypes(results);
+  state.addAttribute(getExtentAttrName(state.name), builder.getStringAttr(extent.str()));
+  Block &block = state.addRegion()->emplaceBlock();
+  block.addArgument(builder.getIndexType(), state.location);
+  for (Type type : results)
+    block.addArgument(handleType(cast<RankedTensorType>(type)), state.location);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&block);
+  body(builder, block.getArgument(0), block.getArguments().drop_front());
+  builder.setInsertionPointToEnd(&block);
+  EndOp::create(builder, state.location);
+}
+
+LogicalResult ComputeOp::verify() {
+  if (!otf::Size::parse(getExtent())) // rule 1
+    return emitOpError() << "extent \"" << getExtent() << "\" is not a sum of products of symbols";
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 1 + getNumResults() || !body.getArgument(0).getType().isIndex()) // rule 2
+    return emitOpError() << "body must take an index and " << getNumResults() << " handles, got "
+                         << body.getArgumentTypes();
+  ArrayRef<BlockArgument> handles = body.getArguments().drop_front();
+  for (auto [handle, type] : llvm::zip(handles, getResultTypes()))
+    if (handle.getType() != handleType(cast<RankedTensorType>(type))) // rule 2
+      return emitOpError() << "handle of " << type << " must be "
+                           << handleType(cast<RankedTensorType>(type)) << ", got "
+                           << handle.getType();
+  WalkResult walk = getBody().walk([&](Operation *op) -> WalkResult {
+    if (auto load = dyn_cast<memref::LoadOp>(op)) {
+      if (!llvm::is_contained(handles, load.getMemRef())) // rule 3
+        return op->emitOpError() << "must load from a handle of its otf.compute";
+      return WalkResult::advance();
+    }
+    if (auto store = dyn_cast<memref::StoreOp>(op)) {
+      if (!llvm::is_contained(handles, store.getMemRef())) // rule 3
+        return op->emitOpError() << "must store to a handle of its otf.compute";
+      return WalkResult::advance();
+    }
+    for (Value operand : op->getOperands())
+      if (isa<MemRefType>(operand.getType())) // rule 3
+        return op->emitOpError() << "cannot use a handle; only memref.load and memref.store can";
+    StringRef dialect = op->getName().getDialectNamespace();
+    if (!isa<tensor::ExtractOp, tensor::DimOp, SizeOp, EndOp>(op) && dialect != "arith" &&
+        dialect != "math" && dialect != "index" && dialect != "scf") // rule 4
+      return op->emitOpError() << "cannot be part of an otf.compute";
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
 }

@@ -34,6 +34,9 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     2. `encoding` and `outliers` are decisions; rewriting passes read them. They need a matrix.
     3. The blob's length is the number of elements times the bytes of one in the file.
     4. `vocabulary` marks an embedding table or head, which is counted apart in bits per weight.
+    5. `given`, if present, says that the blob holds codes, and the length is theirs. It needs a matrix. `keeps_given` is the decision
+       that the encoding holds these codes, and not new ones.
+    6. `float_activations` is the decision that linears multiply f32 by this weight, though it is coded; others make int8 records.
 
     ```mlir
     otf.weight @q : tensor<576x576xf32> = #otf.blob<file = 0, offset = 0, length = 1327104, type = f32, transposed>
@@ -42,7 +45,8 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OTF_BlobAttr:$blob,
                        OptionalAttr<FlatSymbolRefAttr>:$scale, OptionalAttr<OTF_EncodingAttr>:$encoding,
-                       OptionalAttr<OTF_OutliersAttr>:$outliers, UnitAttr:$vocabulary);
+                       OptionalAttr<OTF_OutliersAttr>:$outliers, UnitAttr:$vocabulary,
+                       OptionalAttr<OTF_GivenAttr>:$given, UnitAttr:$keeps_given, UnitAttr:$float_activations);
   let assemblyFormat = "$sym_name `:` $type `=` $blob attr-dict";
   let hasVerifier = 1;
 }
@@ -125,6 +129,51 @@ def OTF_BindOp : OTF_Op<"bind"> {
   }];
   let arguments = (ins TensorOf<[I64]>:$values, StrArrayAttr:$symbols);
   let assemblyFormat = "$values $symbols attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+
+def OTF_IfOp : OTF_Op<"if", [NoRegionArguments, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "the results of one of two branches";
+  let description = [{
+    Only the branch that `condition` picks is run. Branches see the values around them.
+
+    1. Both yield values of the results' types.
+
+    ```mlir
+    %y = otf.if %c : (tensor<i1>) -> tensor<4xf32> {
+      otf.yield %a : tensor<4xf32>
+    } else {
+      otf.yield %b : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins 0DTensorOf<[I1]>:$condition);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$thenBranch, SizedRegion<1>:$elseBranch);
+  let assemblyFormat = "$condition attr-dict `:` functional-type(operands, results) $thenBranch `else` $elseBranch";
+  let hasVerifier = 1;
+}
+
+def OTF_LoopOp : OTF_Op<"loop", [SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "repeats its body while a condition holds";
+  let description = [{
+    The body's arguments are `inits` at first, then what it yields after the next condition. Results are the last of these. A
+    condition that is false at first runs no body.
+
+    1. The body yields a condition, and values of the types of `inits`, which are those of the results too.
+
+    ```mlir
+    %n = otf.loop %more, %zero : (tensor<i1>, tensor<i64>) -> tensor<i64> {
+    ^bb0(%i: tensor<i64>):
+      ...
+      otf.yield %again, %next : tensor<i1>, tensor<i64>
+    }
+    ```
+  }];
+  let arguments = (ins 0DTensorOf<[I1]>:$condition, Variadic<AnyRankedTensor>:$inits);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$condition (`,` $inits^)? attr-dict `:` functional-type(operands, results) $body";
   let hasVerifier = 1;
 }
 
@@ -257,15 +306,20 @@ def OTF_RopeOp : OTF_Op<"rope", [Pure]> {
 def OTF_AppendOp : OTF_Op<"append"> {
   let summary = "adds new positions to a cache";
   let description = [{
-    new is [B, H, S, D], or [B, S, H, D] with `positions_first`. The result is the cache after the step.
+    new is [B, H, S, D], or [B, S, H, D] with `positions_first`. The result is the cache after the step, which is S positions longer.
+    New positions come last; with `at`, those of batch entry b begin at at[b], and what would lie outside of the longer cache is dropped. Rows
+    that are padded behind (GroupQueryAttention) so write over their padding. Positions of the longer cache that a step does not write hold
+    what an earlier step wrote, or zeros.
+
+    1. `at` has one element for each batch entry.
 
     ```mlir
     %k = otf.append %past, %new : (!otf.state<3x64xf32>, tensor<?x3x?x64xf32, #otf.dims<"b", "s">>) -> !otf.state<3x64xf32>
     ```
   }];
-  let arguments = (ins OTF_StateType:$past, OTF_F32Tensor:$update, UnitAttr:$positions_first);
+  let arguments = (ins OTF_StateType:$past, OTF_F32Tensor:$update, Optional<TensorOf<[I64]>>:$at, UnitAttr:$positions_first);
   let results = (outs OTF_StateType:$result);
-  let assemblyFormat = "$past `,` $update attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$past `,` $update (`at` $at^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
@@ -286,18 +340,19 @@ def OTF_ReadOp : OTF_Op<"read", [Pure]> {
   let hasVerifier = 1;
 }
 
-def OTF_AttentionOp : OTF_Op<"attention"> {
+def OTF_AttentionOp : OTF_Op<"attention", [AttrSizedOperandSegments]> {
   let summary = "softmax(scale · q kᵀ + mask) v, heads grouped";
   let description = [{
     q is [B, H, S, D]; key and value are caches or tensors of [B, Hkv, T, D] and [B, Hkv, T, Dv]; the result is [B, H, S, Dv].
     Query head h reads head h / (H / Hkv). mask: i1 keeps where true, f32 is added. A query whose every key is masked gives 0.
-    `softcap` c > 0 replaces a score s by c·tanh(s/c) before the mask. With `positions_first` q and the result are [B, S, H, D].
+    `softcap` c > 0 replaces a score s by c·tanh(s/c) before the mask. `sink` is one more score for each head, of a key whose value is 0. With `positions_first` q and the result are [B, S, H, D].
 
     1. Tensors have rank 4. Key and value that are tensors have the batch of q and one length T.
     2. Key and value have equally many heads Hkv, and H is a multiple of it.
     3. The key's width is the query's.
     4. mask is [B or 1, H or 1, S or 1, T]; where keys are in a cache, T is known to the session only.
     5. The result is q with the value's width.
+    6. sink has H elements.
 
     ```mlir
     %y = otf.attention %q, %k, %v mask %m {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"b", "s">>, !otf.state<3x64xf32>,
@@ -305,9 +360,9 @@ def OTF_AttentionOp : OTF_Op<"attention"> {
     ```
   }];
   let arguments = (ins OTF_F32Tensor:$query, AnyTypeOf<[OTF_StateType, OTF_F32Tensor]>:$key, AnyTypeOf<[OTF_StateType, OTF_F32Tensor]>:$value,
-                       Optional<TensorOf<[I1, F32]>>:$mask, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap, UnitAttr:$positions_first);
+                       Optional<TensorOf<[I1, F32]>>:$mask, Optional<OTF_F32Tensor>:$sink, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap, UnitAttr:$positions_first);
   let results = (outs OTF_F32Tensor:$result);
-  let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$query `,` $key `,` $value (`mask` $mask^)? (`sink` $sink^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
@@ -323,15 +378,70 @@ def OTF_GatedActivationOp : OTF_Op<"gated_activation", [Pure, AllTypesMatch<["ga
   let assemblyFormat = "$function $gate `,` $up attr-dict `:` type($result)";
 }
 
-def OTF_YieldOp : OTF_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LinearOp"]>]> {
-  let summary = "the value of an epilogue";
+def OTF_ComputeOp : OTF_Op<"compute", [Pure, SingleBlockImplicitTerminator<"EndOp">]> {
+  let summary = "tensors that independent work items write by loads and stores";
+  let description = [{
+    For what is no function from an output index to a scalar: running sums, sorting, scattering, recurrences, compaction. The body runs
+    once for each work item 0 … `extent` − 1, in any order and in parallel. It gets the item's number and, for each result, a
+    handle to store into and to load from. It reads tensors from outside by `tensor.extract`, as a `tensor.generate` does.
+
+    What the verifier cannot see is the writer's promise: an item reads and writes only elements that no other item writes; every
+    element of a result that is used gets stored; an element is loaded only after it was stored. The reference interpreter checks
+    each of these. A result that nobody uses is scratch memory.
+
+    1. `extent` is a size.
+    2. The body's arguments are an index and, for each result, a memref of its shape and element type.
+    3. Handles are operands of `memref.load` and `memref.store` only, which use nothing else.
+    4. Besides these the body has operations of arith, math, index and scf, `tensor.extract`, `tensor.dim` and `otf.size` only.
+
+    A running sum along each row, which a generate would compute from its start for each element:
+
+    ```mlir
+    %sums = otf.compute "b" : tensor<?x8xf32, #otf.dims<"b">> {
+    ^bb0(%row: index, %out: memref<?x8xf32>):
+      %total = scf.for %i = %zero to %eight step %one iter_args(%sum = %nothing) -> (f32) {
+        %x = tensor.extract %data[%row, %i] : tensor<?x8xf32, #otf.dims<"b">>
+        %next = arith.addf %sum, %x : f32
+        memref.store %next, %out[%row, %i] : memref<?x8xf32>
+        scf.yield %next : f32
+      }
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$extent);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$extent attr-dict `:` type($results) $body";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "mlir::TypeRange":$results, "const ::otf::Size &":$extent,
+      "llvm::function_ref<void(mlir::OpBuilder &, mlir::Value item, mlir::ValueRange handles)>":$body)>];
+}
+
+def OTF_EndOp : OTF_Op<"end", [Pure, ReturnLike, Terminator, ParentOneOf<["ComputeOp"]>]> {
+  let summary = "the end of a work item";
+  let description = [{
+    Left out in text.
+
+    ```mlir
+    otf.end
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def OTF_YieldOp : OTF_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["LinearOp", "IfOp", "LoopOp"]>]> {
+  let summary = "the value of an epilogue, or the values of a branch or a loop's body";
   let description = [{
     ```mlir
     otf.yield %sum : f32
     ```
   }];
-  let arguments = (ins AnyType:$value);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let extraClassDeclaration = [{
+    /// The one value of an epilogue.
+    ::mlir::Value getValue() { return getValues().front(); }
+  }];
 }
 
 #endif // OTF_DIALECTS_OTF_OTFOPS_TD

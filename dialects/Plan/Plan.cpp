@@ -79,6 +79,29 @@ Operation *KernelOp::getRoot() {
   return result.getOperands().empty() ? nullptr : result.getOperands().front().getDefiningOp();
 }
 
+std::set<std::string> KernelOp::getSymbols() {
+  std::set<std::string> symbols;
+  auto collect = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      for (const otf::Size &size : sizesOf(tensor))
+        size.collectSymbols(symbols);
+  };
+  auto parse = [&](StringRef text) {
+    if (std::optional<otf::Size> size = otf::Size::parse(text))
+      size->collectSymbols(symbols);
+  };
+  llvm::for_each(getArgumentTypes(), collect);
+  llvm::for_each(getResultTypes(), collect);
+  getBody().walk([&](Operation *op) {
+    llvm::for_each(op->getResultTypes(), collect);
+    if (auto size = dyn_cast<SizeOp>(op))
+      parse(size.getSize());
+    else if (auto compute = dyn_cast<ComputeOp>(op))
+      parse(compute.getExtent());
+  });
+  return symbols;
+}
+
 static LogicalResult verifyKernelUse(Operation *op, SymbolTableCollection &symbols,
                                      FlatSymbolRefAttr name, size_t inputs, size_t outputs) {
   auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(op, name);

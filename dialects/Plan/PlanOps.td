@@ -64,8 +64,10 @@ def Plan_KernelOp : Plan_Op<"kernel", [IsolatedFromAbove, FunctionOpInterface, S
     llvm::ArrayRef<mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     mlir::Region *getCallableRegion() { return &getBody(); }
     bool isDeclaration() { return false; }
-    /// The operator the kernel is about: the one whose result is returned.
+    /// The operator the kernel is about: the one whose results are returned.
     mlir::Operation *getRoot();
+    /// The symbols in its types, sizes and extents.
+    std::set<std::string> getSymbols();
   }];
 }
 
@@ -185,6 +187,39 @@ def Plan_BindOp : Plan_Op<"bind"> {
   }];
   let arguments = (ins Plan_BufferType:$values, StrArrayAttr:$symbols);
   let assemblyFormat = "$values $symbols attr-dict `:` type($values)";
+}
+
+def Plan_LabelOp : Plan_Op<"label"> {
+  let summary = "a place that jumps and branches name";
+  let description = [{
+    ```mlir
+    plan.label "loop0"
+    ```
+  }];
+  let arguments = (ins StrAttr:$name);
+  let assemblyFormat = "$name attr-dict";
+}
+
+def Plan_JumpOp : Plan_Op<"jump"> {
+  let summary = "the run goes on at a label";
+  let description = [{
+    ```mlir
+    plan.jump "loop0"
+    ```
+  }];
+  let arguments = (ins StrAttr:$target);
+  let assemblyFormat = "$target attr-dict";
+}
+
+def Plan_BranchOp : Plan_Op<"branch"> {
+  let summary = "the run goes on at a label if a boolean is false, and with the next step else";
+  let description = [{
+    ```mlir
+    plan.branch %0 else "end0" : !plan.buffer<tensor<i1>>
+    ```
+  }];
+  let arguments = (ins Plan_BufferType:$condition, StrAttr:$target);
+  let assemblyFormat = "$condition `else` $target attr-dict `:` type($condition)";
 }
 
 #endif // OTF_DIALECTS_PLAN_PLANOPS_TD

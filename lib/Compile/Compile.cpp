@@ -118,7 +118,7 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.group = recipe.group;
     decide.outliers = recipe.outliers;
     buildDecidePipeline(passes, decide, readWeightsFrom(files));
-    passes.addPass(createKeepGiven(recipe.linear == "given", recipe.vocabulary == "given"));
+    passes.addPass(createKeepGiven({recipe.linear == "given", recipe.vocabulary == "given", recipe.activations == "int8"}, files));
     return;
   }
   case Emit::quantized:

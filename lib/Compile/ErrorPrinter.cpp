@@ -28,7 +28,8 @@ void ErrorPrinter::line(const char *kind, std::string text) {
 void ErrorPrinter::flush() {
   constexpr size_t kMost = 12;
   struct Problem {
-    std::string places, what;
+    std::string what;
+    std::vector<std::string> places;
   };
   std::vector<Problem> problems;
   size_t untold = 0;
@@ -41,19 +42,28 @@ void ErrorPrinter::flush() {
     if (what.empty())
       std::swap(place, what);
     auto same = llvm::find_if(problems, [&, what = what](const Problem &p) { return p.what == what; });
-    if (same != problems.end() && !place.empty())
-      same->places += ", " + place.str();
-    else if (same == problems.end() && problems.size() < kMost)
-      problems.push_back({place.str(), what.str()});
-    else if (same == problems.end())
+    if (same == problems.end() && problems.size() == kMost) {
       ++untold;
+      continue;
+    }
+    if (same == problems.end())
+      same = problems.insert(same, Problem{what.str(), {}});
+    if (!place.empty() && !llvm::is_contained(same->places, place))
+      same->places.push_back(place.str());
   }
   messages.clear();
   if (problems.empty())
     return;
   std::string text = inFile ? prefix : "";
-  for (const Problem &problem : problems)
-    text += (&problem == &problems.front() ? "" : "; ") + problem.places + (problem.places.empty() ? "" : ": ") + problem.what;
+  for (const Problem &problem : problems) {
+    text += &problem == &problems.front() ? "" : "; ";
+    size_t told = std::min(problem.places.size(), kMost);
+    for (size_t i = 0; i != told; ++i)
+      text += (i ? ", " : "") + problem.places[i];
+    if (told != problem.places.size())
+      text += " and " + std::to_string(problem.places.size() - told) + " more";
+    text += (told ? ": " : "") + problem.what;
+  }
   if (untold)
     text += "; and " + std::to_string(untold) + " more";
   line("error", text);

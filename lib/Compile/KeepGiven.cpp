@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decision like any other: it ends up in the attribute that rewriting reads.
+// A decision like any other: it ends up in the attributes that rewriting reads. Scales decide between encodings, so they are read;
+// they are a 32nd of a weight or less.
 
 #include "lib/Compile/KeepGiven.h"
 
 #include "dialects/OTF/OTF.h"
+#include "lib/Import/GivenWeight.h"
 
 #include "mlir/IR/BuiltinOps.h"
+
+#include <bit>
+#include <cmath>
 
 using namespace mlir;
 
@@ -14,31 +19,70 @@ namespace otf {
 
 namespace {
 
+bool fitsHalf(float value) {
+  if (value == 0)
+    return true;
+  if (std::abs(value) < 0x1p-14f) // a subnormal half counts in units of 2^-24
+    return std::trunc(value * 0x1p24f) == value * 0x1p24f;
+  return std::abs(value) <= 65504 && (std::bit_cast<uint32_t>(value) & 0x1fff) == 0;
+}
+
 struct KeepGiven : PassWrapper<KeepGiven, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(KeepGiven)
-  KeepGiven(bool linear, bool vocabulary) : linear(linear), vocabulary(vocabulary) {}
+  KeepGiven(KeepGivenOptions options, const FileSet &files) : options(options), files(&files) {}
 
   StringRef getArgument() const override { return "otf-keep-given"; }
-  StringRef getDescription() const override { return "f16 weights stay f16"; }
+  StringRef getDescription() const override { return "weights stay as the file has them"; }
 
   void runOnOperation() override {
     auto half = EncodingAttr::get(&getContext(), EncodingKind::f16, 0);
     for (auto weight : getOperation().getOps<WeightOp>()) {
       std::optional<EncodingAttr> encoding = weight.getEncoding();
-      bool given = weight.getVocabulary() ? vocabulary : linear;
-      if (given && encoding && encoding->getKind() == EncodingKind::f32 &&
-          weight.getBlob().getType().isF16())
+      bool given = weight.getVocabulary() ? options.vocabulary : options.linear;
+      if (!given || !encoding || encoding->getKind() != EncodingKind::f32)
+        continue;
+      if (weight.getGiven()) {
+        if (failed(keepGrid(weight)))
+          return signalPassFailure();
+      } else if (weight.getBlob().getType().isF16()) {
         weight.setEncodingAttr(half);
+      }
     }
   }
 
-  bool linear, vocabulary;
+  LogicalResult keepGrid(WeightOp weight) {
+    GivenAttr given = *weight.getGiven();
+    auto type = cast<RankedTensorType>(weight.getType());
+    int64_t rows = type.getDimSize(0), columns = type.getDimSize(1), block = given.getBlock();
+    if (given.getTable() || (block % 32 != 0 && block < columns))
+      return success();
+    llvm::Expected<GivenWeight> source = GivenWeight::open(*files, weight, rows, columns);
+    if (!source)
+      return weight.emitError() << "cannot be read: " << llvm::toString(source.takeError());
+    float middle = given.getIsSigned() ? 0.0f : float(1 << (given.getBits() - 1));
+    bool halves = given.getBits() != 2, centred = true;
+    for (int64_t row = 0; row < rows && (halves || centred); ++row)
+      for (int64_t at = 0; at < source->blocks(); ++at) {
+        halves = halves && fitsHalf(source->scale(row, at));
+        centred = centred && source->point(row, at) == middle;
+      }
+    EncodingKind kind = given.getBits() == 8   ? !centred ? EncodingKind::grid8z : halves ? EncodingKind::int8 : EncodingKind::grid8
+                        : given.getBits() == 4 ? !centred ? EncodingKind::grid4z : halves ? EncodingKind::int4 : EncodingKind::grid4
+                                               : !centred ? EncodingKind::grid2z : EncodingKind::grid2;
+    weight.setEncodingAttr(EncodingAttr::get(&getContext(), kind, block < columns ? block : 0));
+    weight.setKeepsGiven(true);
+    weight.setFloatActivations(!options.integerActivations);
+    return success();
+  }
+
+  KeepGivenOptions options;
+  const FileSet *files;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createKeepGiven(bool linear, bool vocabulary) {
-  return std::make_unique<KeepGiven>(linear, vocabulary);
+std::unique_ptr<Pass> createKeepGiven(KeepGivenOptions options, const FileSet &files) {
+  return std::make_unique<KeepGiven>(options, files);
 }
 
 } // namespace otf

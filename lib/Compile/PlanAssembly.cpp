@@ -135,19 +135,10 @@ struct KernelFacts {
 
 FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
   KernelFacts facts;
-  std::set<std::string> symbols;
-  auto collect = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const Size &size : sizesOf(tensor))
-        size.collectSymbols(symbols);
-    facts.hasState |= isa<StateType>(type);
-  };
-  llvm::for_each(kernel.getArgumentTypes(), collect);
-  llvm::for_each(kernel.getResultTypes(), collect);
+  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()), TypeRange(kernel.getResultTypes())})
+    facts.hasState |= llvm::any_of(types, llvm::IsaPred<StateType>);
   bool batchKnown = false;
   kernel.getBody().walk([&](Operation *op) {
-    if (auto size = dyn_cast<SizeOp>(op))
-      Size::parse(size.getSize())->collectSymbols(symbols);
     if (auto append = dyn_cast<AppendOp>(op)) {
       SmallVector<Size> shape = sizesOf(cast<RankedTensorType>(append.getUpdate().getType()));
       facts.batch = shape[0];
@@ -165,7 +156,7 @@ FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
   });
   if (facts.hasState && !batchKnown)
     return kernel.emitOpError() << "has a state but neither appends to it nor attends with it";
-  for (const std::string &symbol : symbols) {
+  for (const std::string &symbol : kernel.getSymbols()) {
     unsigned number;
     if (!StringRef(symbol).starts_with("d") ||
         StringRef(symbol).drop_front().getAsInteger(10, number)) {
@@ -201,6 +192,9 @@ private:
   LogicalResult alloc(plan::AllocOp op);
   LogicalResult launch(plan::LaunchOp op);
   LogicalResult bind(plan::BindOp op);
+  /// A step that goes on at a label.
+  model::Step &goTo(model::StepKind kind, Operation *op, StringRef label);
+  LogicalResult resolveLabels();
   LogicalResult buffer(Operation *op, Value value, model::Buffer &to);
   /// Elements of the input must be in [-rows, rows).
   void limitInput(size_t input, int64_t rows) {
@@ -220,6 +214,13 @@ private:
   std::map<std::string, uint32_t> symbols;
   llvm::StringMap<uint32_t> inputs, outputs, states;
   llvm::StringMap<KernelFacts> kernels;
+  llvm::StringMap<uint32_t> labels; // by the step they stand before
+  struct Pending {
+    size_t step;
+    StringRef label;
+    Operation *op;
+  };
+  std::vector<Pending> pending;
 };
 
 } // namespace
@@ -315,6 +316,26 @@ LogicalResult Assembler::buffer(Operation *op, Value value, model::Buffer &to) {
     to = {model::Space::state, states.at(state.getCache()), 0};
   else
     return op->emitOpError() << "has an operand that is no buffer of the plan: " << value;
+  return success();
+}
+
+model::Step &Assembler::goTo(model::StepKind kind, Operation *op, StringRef label) {
+  pending.push_back({program.steps.size(), label, op});
+  model::Step &step = program.steps.emplace_back();
+  step.kind = kind;
+  step.label = labelOf(op->getLoc());
+  if (options.cuda)
+    cudaGrids.emplace_back();
+  return step;
+}
+
+LogicalResult Assembler::resolveLabels() {
+  for (auto &[step, label, op] : pending) {
+    auto found = labels.find(label);
+    if (found == labels.end())
+      return op->emitOpError() << "goes on at \"" << label << "\", and there is no such label";
+    program.steps[step].target = found->second;
+  }
   return success();
 }
 
@@ -444,6 +465,18 @@ FailureOr<model::Plan> Assembler::run() {
             .Case([&](plan::AllocOp op) { return alloc(op); })
             .Case([&](plan::LaunchOp op) { return launch(op); })
             .Case([&](plan::BindOp op) { return bind(op); })
+            .Case([&](plan::LabelOp op) {
+              labels[op.getName()] = uint32_t(program.steps.size());
+              return success();
+            })
+            .Case([&](plan::JumpOp op) {
+              goTo(model::StepKind::jump, op, op.getTarget());
+              return success();
+            })
+            .Case([&](plan::BranchOp op) {
+              model::Step &step = goTo(model::StepKind::branch, op, op.getTarget());
+              return buffer(op, op.getCondition(), step.buffers.emplace_back());
+            })
             .Case<plan::WeightOp, plan::ViewOp, func::ReturnOp>(
                 [](Operation *) { return success(); })
             .Default([](Operation *op) {
@@ -453,6 +486,8 @@ FailureOr<model::Plan> Assembler::run() {
       return failure();
   }
 
+  if (failed(resolveLabels()))
+    return failure();
   for (const StoredWeight &weight : weights.stored())
     result.weights.push_back({weight.name, weight.offset, weight.size, weight.encoding,
                               uint64_t(weight.rows), uint64_t(weight.columns), weight.vocabulary});

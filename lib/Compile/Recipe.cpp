@@ -17,6 +17,8 @@ using Json = nlohmann::ordered_json;
 
 // `none` and round-to-nearest are what others are measured against. `otf-int2` is a published
 // recipe: two-bit codes in groups of 32, and the 3.5 % of columns of the largest norm in f16.
+// `given-a8` leaves weights that are quantized already and runs them on int8 activations, which is what `accuracy_level` 4 of
+// ONNX Runtime's MatMulNBits allows.
 // The vocabulary is kept wider than the linears: an embedding row has no neighbours that average
 // its error away.
 static const Recipe builtin[] = {
@@ -24,11 +26,12 @@ static const Recipe builtin[] = {
     {"rtn8", "int8", "int8", 32, 0},
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
+    {"given-a8", "given", "given", 32, 0, "int8"},
 };
 
 static constexpr llvm::StringLiteral encodings[] = {"given", "f32",  "f16",
                                                     "int8",  "int4", "codebook2"};
-static constexpr llvm::StringLiteral keys[] = {"name", "linear", "vocabulary", "group", "outliers"};
+static constexpr llvm::StringLiteral keys[] = {"name", "linear", "vocabulary", "group", "outliers", "activations"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -144,6 +147,11 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
       reader.complain("'outliers' keeps columns of coded linears in f16, but linear is " +
                       recipe.linear);
   }
+  if (const Json *activations = reader.find("activations", Json::value_t::string, "a string")) {
+    recipe.activations = activations->get<std::string>();
+    if (recipe.activations != "given" && recipe.activations != "int8")
+      reader.complain("'activations' must be given or int8, not " + llvm::Twine(activations->dump()));
+  }
   if (!reader.complaint.empty())
     return llvm::createStringError(reader.complaint);
   return recipe;
@@ -158,6 +166,8 @@ std::string printRecipe(const Recipe &recipe) {
     json["group"] = recipe.group;
   if (!isPlain(recipe.linear))
     json["outliers"] = recipe.outliers;
+  if (recipe.activations != "given")
+    json["activations"] = recipe.activations;
   return json.dump(2) + "\n";
 }
 

@@ -11,7 +11,8 @@
 //     a linear's columns kept in f16
 //   }
 //
-// "given" keeps what the file has. Keys other than `name` and `linear` may be left out.
+// "given" keeps what the file has. "activations": "int8" lets weights that the file has quantized meet int8 activations, as weights
+// that a recipe codes do; "given" leaves them f32. Keys other than `name` and `linear` may be left out.
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
 
@@ -30,6 +31,7 @@ struct Recipe {
   std::string vocabulary = "given";
   int64_t group = 32;
   double outliers = 0;
+  std::string activations = "given";
 };
 
 /// Names of the recipes that are built in, the default first.

@@ -50,9 +50,20 @@ std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
     tensor["name"] = weight.name;
     tensor["rows"] = weight.rows;
     tensor["columns"] = weight.columns;
+    if (!weight.given.empty())
+      tensor["given"] = weight.given;
+    if (!weight.grid.empty())
+      tensor["quantized_before"] = weight.grid;
     if (!weight.asked.empty())
       tensor["asked"] = weight.asked;
     tensor["kept"] = weight.encoding;
+    WeightOp decided = weight.weight;
+    if (decided.getKeepsGiven())
+      tensor["codes"] = "as given"; // the relative error is then what rounding zero points to f32 leaves
+    else if (!weight.given.empty())
+      tensor["codes"] = weight.isMatrix() && weight.encoding.find("f32") == std::string::npos
+                            ? "made anew"
+                            : "dequantized"; // no encoding has this grid
     tensor["outliers"] = weight.outliers;
     tensor["bytes"] = weight.size;
     tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;

@@ -9,6 +9,7 @@
 #include "lib/Compile/StreamEncoder.h"
 
 #include "include/otf/PlanFormat.h"
+#include "lib/Compile/GridDetector.h"
 #include "lib/Compile/WeightRows.h"
 #include "lib/Import/FileSet.h"
 
@@ -41,6 +42,22 @@ static std::string text(Attribute attribute) {
 static std::string text(Type type) {
   std::string result;
   llvm::raw_string_ostream(result) << type;
+  return result;
+}
+
+/// "uint4 codes, blocks of 32, zero points".
+static std::string inWords(GivenAttr given, Type type) {
+  int64_t columns = cast<RankedTensorType>(type).getDimSize(1);
+  std::string result = given.getTable() ? std::to_string(given.getBits()) + "-bit codes of a table"
+                                        : (given.getIsSigned() ? "int" : "uint") + std::to_string(given.getBits()) + " codes";
+  if (given.getScaleBlock() != 0 && given.getBlock() < columns)
+    result += ", blocks of " + std::to_string(given.getBlock());
+  else
+    result += given.getScaleRow() != 0 ? ", one scale a row" : ", one scale";
+  if (given.getZeros())
+    result += isa<DenseF32ArrayAttr>(given.getZeros()) || cast<BlobAttr>(given.getZeros()).getType().isInteger(8)
+                  ? ", zero points"
+                  : ", float zero points";
   return result;
 }
 
@@ -130,6 +147,8 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
     }
     if (weight.getOutliersAttr())
       key += text(weight.getOutliersAttr());
+    if (weight.getGivenAttr())
+      key += text(weight.getGivenAttr()) + (weight.getKeepsGiven() ? " kept" : "");
     auto [it, fresh] = known.try_emplace(key, encoder.weights.size());
     encoder.uses[use] = it->second;
     if (!fresh) {
@@ -141,6 +160,8 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
     stored.content = content;
     stored.name = weight.getSymName().str();
     stored.vocabulary = weight.getVocabulary();
+    if (weight.getGiven())
+      stored.given = inWords(*weight.getGiven(), weight.getType());
     if (weight.getEncodingAttr())
       stored.asked = text(weight.getEncodingAttr());
     auto matrix = dyn_cast<MatrixType>(content);
@@ -168,6 +189,7 @@ namespace {
 struct Block {
   std::vector<float> floats;
   std::vector<std::byte> bytes;
+  GivenGrid grid;
   CodingError error;
   std::string failure;
 };
@@ -218,6 +240,23 @@ static std::string stream(int64_t rows, int64_t blockRows, std::vector<Block> &b
   return {};
 }
 
+/// The grid of rows [first, first + count) as an encoding with codes around 0 takes it.
+static const GivenGrid *gridOf(const GivenWeight &given, int64_t bits, bool isSigned, bool zeros, int64_t first,
+                               int64_t count, GivenGrid &grid) {
+  int64_t groups = given.blocks();
+  float middle = isSigned ? 0.0f : float(1 << (bits - 1));
+  grid.scales.resize(size_t(count * groups));
+  grid.zeros.resize(zeros ? size_t(count * groups) : 0);
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t at = 0; at < groups; ++at) {
+      float scale = given.scale(first + row, at);
+      grid.scales[size_t(row * groups + at)] = scale;
+      if (zeros)
+        grid.zeros[size_t(row * groups + at)] = scale * (middle - given.point(first + row, at));
+    }
+  return &grid;
+}
+
 static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, Sink sink,
                                std::vector<Block> &blocks, unsigned threads) {
   const TileEncoder &tiles = *stored.tiles;
@@ -234,7 +273,18 @@ static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, S
     block.bytes.resize(size_t((rows + 7) / 8 * tiles.tileBytes()));
     if (llvm::Error error = source.read(first, rows, block.floats.data()))
       return llvm::toString(std::move(error));
-    const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), block.error);
+    if (first == 0 && !source.given()) // by the thread that calls
+      stored.grid = describeGrid(block.floats.data(), rows, columns);
+    const GivenGrid *grid = nullptr;
+    if (stored.weight.getKeepsGiven()) {
+      GivenAttr given = *stored.weight.getGiven();
+      if (tiles.groups() != source.given()->blocks())
+        return "its groups are not the blocks of the grid that it keeps";
+      EncodingKind kind = cast<MatrixType>(stored.content).getEncoding().getKind();
+      bool zeros = kind == EncodingKind::grid8z || kind == EncodingKind::grid4z || kind == EncodingKind::grid2z;
+      grid = gridOf(*source.given(), given.getBits(), given.getIsSigned(), zeros, first, rows, block.grid);
+    }
+    const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), block.error, grid);
     return bad ? bad : "";
   };
   return stream(stored.rows, blockRows, blocks, sink, stored.error, make);
@@ -246,7 +296,7 @@ static std::string writeTensor(StoredWeight &stored, const WeightRows &source, S
     return {};
   Type to = cast<RankedTensorType>(stored.content).getElementType();
   BlobAttr blob = stored.weight.getBlob();
-  if (to == blob.getType() && !blob.getTransposed() && !stored.weight.getScaleAttr()) {
+  if (to == blob.getType() && !blob.getTransposed() && !stored.weight.getScaleAttr() && !stored.weight.getGiven()) {
     llvm::Expected<const std::byte *> bytes = source.raw();
     if (!bytes)
       return llvm::toString(bytes.takeError());

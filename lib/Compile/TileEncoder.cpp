@@ -30,7 +30,7 @@ TileEncoder::~TileEncoder() = default;
 std::unique_ptr<TileEncoder> TileEncoder::create(int kind, int64_t group, int64_t rows,
                                                  int64_t columns, std::span<const int64_t> outliers,
                                                  std::string &error) {
-  if (kind < 0 || kind > int(EncodingKind::Codebook2)) {
+  if (kind < 0 || kind > int(kLastEncoding)) {
     error = "lib/Encoding has no encoding number " + std::to_string(kind);
     return nullptr;
   }
@@ -67,12 +67,13 @@ int64_t TileEncoder::rows() const { return layout->weight.rows; }
 int64_t TileEncoder::columns() const { return layout->weight.columns; }
 int64_t TileEncoder::blobBytes() const { return layout->weight.blobBytes; }
 int64_t TileEncoder::tileBytes() const { return layout->weight.tileBytes; }
+int64_t TileEncoder::groups() const { return layout->weight.groups; }
 std::span<const std::byte> TileEncoder::index() const {
   return std::as_bytes(std::span(layout->index));
 }
 
 const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *out,
-                                CodingError &error) const {
+                                CodingError &error, const GivenGrid *given) const {
   const WeightLayout &l = layout->weight;
   const uint32_t *index = layout->index.empty() ? nullptr : layout->index.data();
   std::vector<double> decoded(size_t(kTileRows * l.columns));
@@ -80,7 +81,13 @@ const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *o
     int64_t count = std::min(kTileRows, rows - row);
     const float *w = weights + row * l.columns;
     uint8_t *tile = reinterpret_cast<uint8_t *>(out) + row / kTileRows * l.tileBytes;
-    EncodeStatus status = encodeTile(layout->encoding, l, index, w, l.columns, count, tile);
+    GivenGroups groups;
+    if (given) {
+      groups.scale = given->scales.data() + row * l.groups;
+      groups.zero = given->zeros.empty() ? nullptr : given->zeros.data() + row * l.groups;
+      groups.stride = l.groups;
+    }
+    EncodeStatus status = encodeTile(layout->encoding, l, index, w, l.columns, count, tile, given ? &groups : nullptr);
     if (status != EncodeStatus::Ok)
       return describe(status);
     if (layout->encoding.kind == EncodingKind::F32)

@@ -27,6 +27,11 @@ struct CodingError {
   double relative() const;
 };
 
+/// A grid that is to be kept: f32 scale and zero of each group of each row, row-major.
+struct GivenGrid {
+  std::vector<float> scales, zeros;
+};
+
 class TileEncoder {
 public:
   /// Nothing, and one clause in `error`, where there is no such layout. `outliers` ascend.
@@ -38,12 +43,14 @@ public:
   int64_t columns() const;
   int64_t blobBytes() const;
   int64_t tileBytes() const;
+  int64_t groups() const; // of a row
   /// The column index as it stands before the first tile, padded; empty without outliers.
   std::span<const std::byte> index() const;
 
   /// Encodes `rows` rows (a multiple of 8, except at the end of the weight) of columns() floats
-  /// each, tile after tile, into `out`. Returns null, or one clause that says what is wrong.
-  const char *encode(const float *weights, int64_t rows, std::byte *out, CodingError &error) const;
+  /// each, tile after tile, into `out`, on the grid of these rows where one is `given`. Returns null, or one clause that says what is wrong.
+  const char *encode(const float *weights, int64_t rows, std::byte *out, CodingError &error,
+                     const GivenGrid *given = nullptr) const;
 
 private:
   TileEncoder();

@@ -33,6 +33,12 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
   result.transposed = weight.getBlob().getTransposed();
   result.columns = columns;
   result.taps = tapsOf(weight);
+  if (weight.getGiven()) {
+    llvm::Expected<GivenWeight> given = GivenWeight::open(files, weight, rows, columns);
+    if (!given)
+      return given.takeError();
+    result.quantized = std::move(*given);
+  }
   if (!weight.getScaleAttr())
     return result;
   auto gain = SymbolTable::lookupNearestSymbolFrom<WeightOp>(weight, weight.getScaleAttr());
@@ -46,7 +52,9 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
 }
 
 llvm::Error WeightRows::read(int64_t firstRow, int64_t rowCount, float *out) const {
-  if (llvm::Error error = source.readRows(blob, firstRow, rowCount, transposed, out))
+  if (quantized)
+    quantized->read(firstRow, rowCount, out);
+  else if (llvm::Error error = source.readRows(blob, firstRow, rowCount, transposed, out))
     return error;
   turnTaps(out, rowCount, columns, taps);
   if (!scale.empty())

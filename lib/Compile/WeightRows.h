@@ -5,9 +5,11 @@
 #ifndef OTF_LIB_COMPILE_WEIGHTROWS_H
 #define OTF_LIB_COMPILE_WEIGHTROWS_H
 
+#include "lib/Import/GivenWeight.h"
 #include "lib/Import/WeightSource.h"
 #include "passes/WeightReader.h"
 
+#include <optional>
 #include <vector>
 
 namespace otf {
@@ -19,6 +21,8 @@ public:
                                          int64_t columns);
 
   llvm::Error read(int64_t firstRow, int64_t rowCount, float *out) const;
+  /// The grid of a weight that the file has quantized, or null.
+  const GivenWeight *given() const { return quantized ? &*quantized : nullptr; }
   /// The bytes as they are in the file; without turning and scaling.
   llvm::Expected<const std::byte *> raw() const { return source.data(blob); }
 
@@ -30,6 +34,7 @@ private:
   bool transposed = false;
   int64_t columns = 0, taps = 1;
   std::vector<float> scale;
+  std::optional<GivenWeight> quantized;
 };
 
 /// Reads weights from files that are open; they must outlive what the factory makes.

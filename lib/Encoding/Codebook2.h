@@ -72,6 +72,9 @@ struct Codebook2Codec {
                                                                  : EncodeStatus::OutOfRange;
   }
 
+  /// Levels are its own.
+  static EncodeStatus take(float, float, Group &) { return EncodeStatus::NoGivenGrid; }
+
   static unsigned code(const Group &group, double weight) {
     if (group.flat)
       return 2;
@@ -108,11 +111,12 @@ struct Codebook2Codec {
   }
 
   EncodeStatus encodeTile(const WeightLayout &layout, const uint32_t *index, const float *weights,
-                          int64_t rowStride, int64_t rows, uint8_t *tile) const {
+                          int64_t rowStride, int64_t rows, uint8_t *tile,
+                          const GivenGroups *given = nullptr) const {
     // Thresholds and levels above are those of this table only; any table decodes.
     if (table != kCodebook2Table)
       return EncodeStatus::BadTable;
-    return encodeGroupedTile(*this, layout, index, weights, rowStride, rows, tile);
+    return encodeGroupedTile(*this, layout, index, weights, rowStride, rows, tile, given);
   }
   void decodeTile(const WeightLayout &layout, const uint32_t *index, const uint8_t *tile,
                   double *out) const {

@@ -8,6 +8,7 @@
 #define OTF_ENCODING_CODEC_H
 
 #include "Codebook2.h"
+#include "Grid.h"
 #include "Int4.h"
 #include "Int8.h"
 #include "Layout.h"
@@ -26,6 +27,18 @@ template <typename Visitor> auto dispatch(const Encoding &encoding, Visitor visi
     return visit(Int4Codec{});
   case EncodingKind::Codebook2:
     return visit(Codebook2Codec{encoding.table});
+  case EncodingKind::Grid8:
+    return visit(GridCodec<8, false>{});
+  case EncodingKind::Grid4:
+    return visit(GridCodec<4, false>{});
+  case EncodingKind::Grid2:
+    return visit(GridCodec<2, false>{});
+  case EncodingKind::Grid8z:
+    return visit(GridCodec<8, true>{});
+  case EncodingKind::Grid4z:
+    return visit(GridCodec<4, true>{});
+  case EncodingKind::Grid2z:
+    return visit(GridCodec<2, true>{});
   case EncodingKind::F32:
     break;
   }
@@ -38,11 +51,12 @@ template <typename Visitor> auto dispatch(const Encoding &encoding, Visitor visi
 ///   weights  f32, `rows` × layout.columns, row i at weights + i · rowStride
 ///   rows     real rows of this tile, 1 to 8; the others become zero
 ///   tile     layout.tileBytes bytes, of any alignment
+///   given    the grid to keep, or null: the codec chooses its own
 inline EncodeStatus encodeTile(const Encoding &encoding, const WeightLayout &layout,
                                const uint32_t *index, const float *weights, int64_t rowStride,
-                               int64_t rows, uint8_t *tile) {
+                               int64_t rows, uint8_t *tile, const GivenGroups *given = nullptr) {
   return dispatch(encoding, [&](auto codec) {
-    return codec.encodeTile(layout, index, weights, rowStride, rows, tile);
+    return codec.encodeTile(layout, index, weights, rowStride, rows, tile, given);
   });
 }
 

@@ -5,6 +5,7 @@
 //
 //   static constexpr EncodingKind kind;
 //   EncodeStatus fit(count, weightAt, Group &)        parameters of one group of one row
+//   EncodeStatus take(scale, zero, Group &)           the same where they are given
 //   unsigned code(const Group &, double weight)
 //   static void put(uint8_t *chunk, int row, int column, unsigned code)   chunk starts as zeros
 //   static unsigned get(const uint8_t *chunk, int row, int column)
@@ -29,9 +30,24 @@ struct Group {
   double center = 0;  ///< subtracted from a weight before ...
   double divisor = 1; ///< ... it is divided by this
   bool flat = false;  ///< all weights equal
+  bool whole = false; ///< the least code of the type is used too
+  float wideScale = 0, wideZero = 0; ///< what is stored where parameters are f32
+};
+
+/// A grid that somebody else chose: f32 scale and zero of each group of each row of a tile, at row · stride + group.
+struct GivenGroups {
+  const float *scale = nullptr, *zero = nullptr; ///< zero may be null
+  int64_t stride = 0;
 };
 
 inline void storeHalf(uint8_t *at, uint16_t half) { std::memcpy(at, &half, 2); }
+inline void storeFloat(uint8_t *at, float value) { std::memcpy(at, &value, 4); }
+
+inline float loadFloat(const uint8_t *at) {
+  float value;
+  std::memcpy(&value, at, 4);
+  return value;
+}
 
 inline uint16_t loadHalf(const uint8_t *at) {
   uint16_t half;
@@ -42,12 +58,13 @@ inline uint16_t loadHalf(const uint8_t *at) {
 template <typename Codec>
 EncodeStatus encodeGroupedTile(const Codec &codec, const WeightLayout &layout,
                                const uint32_t *index, const float *weights, int64_t rowStride,
-                               int64_t rows, uint8_t *tile) {
+                               int64_t rows, uint8_t *tile, const GivenGroups *given) {
   constexpr int64_t codeBytes = chunkBytes(Codec::kind);
   std::memset(tile, 0, size_t(layout.tileBytes));
   for (int64_t row = 0; row < rows; ++row) {
     const float *w = weights + row * rowStride;
     uint8_t *at = tile;
+    int64_t place = given ? row * given->stride : 0;
     for (int64_t begin = 0; begin < layout.background; begin += layout.group) {
       int64_t left = layout.background - begin;
       int64_t count = left < layout.group ? left : layout.group;
@@ -58,15 +75,24 @@ EncodeStatus encodeGroupedTile(const Codec &codec, const WeightLayout &layout,
         if (!std::isfinite(weightAt(i)))
           return EncodeStatus::NotFinite;
       Group group;
-      if (EncodeStatus status = codec.fit(count, weightAt, group); status != EncodeStatus::Ok)
+      EncodeStatus status = given ? codec.take(given->scale[place], given->zero ? given->zero[place] : 0.0f, group)
+                                  : codec.fit(count, weightAt, group);
+      if (status != EncodeStatus::Ok)
         return status;
+      ++place;
       for (int64_t i = 0; i < count; ++i)
         codec.put(at + i / kChunkColumns * codeBytes, int(row), int(i % kChunkColumns),
                   codec.code(group, weightAt(i)));
       at += (count + kChunkColumns - 1) / kChunkColumns * codeBytes;
-      storeHalf(at + 2 * row, group.scale);
-      if (hasZeros(Codec::kind))
-        storeHalf(at + 16 + 2 * row, group.zero);
+      if (hasFloatParameters(Codec::kind)) {
+        storeFloat(at + 4 * row, group.wideScale);
+        if (hasZeros(Codec::kind))
+          storeFloat(at + 32 + 4 * row, group.wideZero);
+      } else {
+        storeHalf(at + 2 * row, group.scale);
+        if (hasZeros(Codec::kind))
+          storeHalf(at + 16 + 2 * row, group.zero);
+      }
       at += groupParameterBytes(Codec::kind);
     }
     for (int64_t i = 0; i < layout.outliers; ++i) {
@@ -93,10 +119,11 @@ void decodeGroupedTile(const Codec &codec, const WeightLayout &layout, const uin
       int64_t left = layout.background - begin;
       int64_t count = left < layout.group ? left : layout.group;
       const uint8_t *parameters = at + (count + kChunkColumns - 1) / kChunkColumns * codeBytes;
-      double scale = halfToFloat(loadHalf(parameters + 2 * row));
+      constexpr bool wide = hasFloatParameters(Codec::kind);
+      double scale = wide ? loadFloat(parameters + 4 * row) : halfToFloat(loadHalf(parameters + 2 * row));
       double zero = 0;
       if (hasZeros(Codec::kind))
-        zero = halfToFloat(loadHalf(parameters + 16 + 2 * row));
+        zero = wide ? loadFloat(parameters + 32 + 4 * row) : halfToFloat(loadHalf(parameters + 16 + 2 * row));
       for (int64_t i = 0; i < count; ++i)
         w[index ? index[begin + i] : uint32_t(begin + i)] =
             codec.decode(codec.get(at + i / kChunkColumns * codeBytes, int(row),

@@ -33,8 +33,9 @@ struct Int8Codec : Symmetric<127> {
   static double decode(unsigned code, double scale, double) { return scale * int8_t(code); }
 
   EncodeStatus encodeTile(const WeightLayout &layout, const uint32_t *index, const float *weights,
-                          int64_t rowStride, int64_t rows, uint8_t *tile) const {
-    return encodeGroupedTile(*this, layout, index, weights, rowStride, rows, tile);
+                          int64_t rowStride, int64_t rows, uint8_t *tile,
+                          const GivenGroups *given = nullptr) const {
+    return encodeGroupedTile(*this, layout, index, weights, rowStride, rows, tile, given);
   }
   void decodeTile(const WeightLayout &layout, const uint32_t *index, const uint8_t *tile,
                   double *out) const {

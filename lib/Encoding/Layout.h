@@ -6,7 +6,7 @@
 //   blob   [column index, padded to 64 bytes; only with outliers][tile 0][tile 1] ...
 //   index  u32 background[background], u32 outlier[outliers], each ascending
 //   tile   eight rows: [group 0][group 1] ... [outlier panel: outliers × f16 w[8]]
-//   group  [chunk] ... [chunk][f16 scale[8]][f16 zero[8], where the encoding has zeros]
+//   group  [chunk] ... [chunk][f16 scale[8]][f16 zero[8], where the encoding has zeros]; f32 in grids
 //   chunk  the codes of 8 rows × 32 columns; the encodings' headers draw it
 //
 // A group of more than 32 columns has several chunks before its scales; the last group may have
@@ -19,7 +19,10 @@
 
 namespace otf {
 
-enum class EncodingKind : uint8_t { F32, F16, Int8, Int4, Codebook2 };
+enum class EncodingKind : uint8_t {
+  F32, F16, Int8, Int4, Codebook2, Grid8, Grid4, Grid2, Grid8z, Grid4z, Grid2z
+};
+inline constexpr EncodingKind kLastEncoding = EncodingKind::Grid2z;
 
 /// The default table of codebook2 as four int8, code 0 in the lowest byte; see Codebook2.h.
 inline constexpr uint32_t kCodebook2Table = 0x7d25db83; // 125, 37, -37, -125
@@ -42,6 +45,7 @@ enum class [[nodiscard]] EncodeStatus : uint8_t {
   TooLarge,
   NotFinite,
   OutOfRange,
+  NoGivenGrid,
 };
 
 constexpr const char *describe(EncodeStatus status) {
@@ -62,6 +66,8 @@ constexpr const char *describe(EncodeStatus status) {
     return "a weight is NaN or infinite";
   case EncodeStatus::OutOfRange:
     return "a scale, zero point or f16 weight is beyond the range of f16";
+  case EncodeStatus::NoGivenGrid:
+    return "the encoding cannot keep a grid that is given";
   }
   return "unknown status";
 }
@@ -73,7 +79,12 @@ constexpr bool isPlain(EncodingKind kind) {
   return kind == EncodingKind::F32 || kind == EncodingKind::F16;
 }
 
-constexpr bool hasZeros(EncodingKind kind) { return kind == EncodingKind::Codebook2; }
+constexpr bool hasZeros(EncodingKind kind) {
+  return kind == EncodingKind::Codebook2 || kind >= EncodingKind::Grid8z;
+}
+
+/// Whether scales and zeros are f32 and not f16.
+constexpr bool hasFloatParameters(EncodingKind kind) { return kind >= EncodingKind::Grid8; }
 
 /// Bytes of the codes of one chunk, 8 rows × 32 columns; of one column of a plain tile.
 constexpr int64_t chunkBytes(EncodingKind kind) {
@@ -83,10 +94,16 @@ constexpr int64_t chunkBytes(EncodingKind kind) {
   case EncodingKind::F16:
     return 8 * 2;
   case EncodingKind::Int8:
+  case EncodingKind::Grid8:
+  case EncodingKind::Grid8z:
     return 8 * 32;
   case EncodingKind::Int4:
+  case EncodingKind::Grid4:
+  case EncodingKind::Grid4z:
     return 8 * 16;
   case EncodingKind::Codebook2:
+  case EncodingKind::Grid2:
+  case EncodingKind::Grid2z:
     return 8 * 8;
   }
   return 0;
@@ -94,7 +111,7 @@ constexpr int64_t chunkBytes(EncodingKind kind) {
 
 /// Bytes of the scales and zeros that end a group.
 constexpr int64_t groupParameterBytes(EncodingKind kind) {
-  return isPlain(kind) ? 0 : hasZeros(kind) ? 32 : 16;
+  return isPlain(kind) ? 0 : (hasFloatParameters(kind) ? 32 : 16) * (hasZeros(kind) ? 2 : 1);
 }
 
 struct WeightLayout {

@@ -12,7 +12,7 @@
 #define OTF_ENCODING_PLAIN_H
 
 #include "Half.h"
-#include "Layout.h"
+#include "Grouped.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,8 @@ template <typename Element> struct PlainCodec {
   using Stored = typename Element::Stored;
 
   EncodeStatus encodeTile(const WeightLayout &layout, const uint32_t *, const float *weights,
-                          int64_t rowStride, int64_t rows, uint8_t *tile) const {
+                          int64_t rowStride, int64_t rows, uint8_t *tile,
+                          const GivenGroups * = nullptr) const {
     std::memset(tile, 0, size_t(layout.tileBytes));
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t column = 0; column < layout.columns; ++column) {

@@ -27,8 +27,19 @@ template <int limit> struct Symmetric {
     return EncodeStatus::Ok;
   }
 
+  /// A grid that is given may use −limit − 1 too; every kernel is exact there.
+  static EncodeStatus take(float scale, float zero, Group &group) {
+    group.scale = floatToHalf(scale);
+    if (zero != 0 || halfToFloat(group.scale) != scale)
+      return EncodeStatus::NoGivenGrid;
+    group.whole = true;
+    if (scale != 0)
+      group.divisor = scale;
+    return EncodeStatus::Ok;
+  }
+
   static int quantize(const Group &group, double weight) {
-    return int(std::clamp(std::rint(weight / group.divisor), double(-limit), double(limit)));
+    return int(std::clamp(std::rint(weight / group.divisor), double(-limit - group.whole), double(limit)));
   }
 
   /// Half a step, and for the clipped largest weight what rounding took from the scale: 2^-11 of it

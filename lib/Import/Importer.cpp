@@ -24,15 +24,23 @@ namespace {
 constexpr unsigned kMaxErrors = 20;
 constexpr unsigned kMaxCallDepth = 32;
 /// Functions that call functions can grow exponentially.
-constexpr unsigned kMaxNodes = 1u << 20;
+constexpr unsigned kMaxNodes = 1u << 19;
 
-/// Names of a graph or of one call of a function.
+/// Names of a graph, of a subgraph, or of one call of a function.
 struct Scope {
   llvm::StringMap<Value> values;
   const Opsets &opsets;
   /// Attributes of the calling node, which `ref_attr_name` refers to.
   NamedAttrList attributes;
   unsigned depth = 0;
+  /// What the graph brings along.
+  llvm::StringMap<const ::onnx::TensorProto *> initializers = {};
+  /// Around a subgraph.
+  Scope *outer = nullptr;
+
+  bool sees(StringRef name) const {
+    return values.contains(name) || initializers.contains(name) || (outer && outer->sees(name));
+  }
 };
 
 class Importer {
@@ -50,7 +58,11 @@ private:
                   NamedAttrList attributes, Scope &scope);
   NamedAttrList importAttributes(const ::onnx::NodeProto &node, const Scope &scope);
   Value lookup(StringRef name, Scope &scope);
+  void importBodies(const ::onnx::NodeProto &node, onnx::NodeOp op, Scope &scope);
+  void importBody(const ::onnx::NodeProto &node, const ::onnx::GraphProto &graph, Region &region, Scope &outer);
+  void takeInitializers(const ::onnx::GraphProto &graph, llvm::StringSet<> &given, Scope &scope);
   Value importInitializer(const ::onnx::TensorProto &tensor);
+  std::string declareInitializer(const ::onnx::TensorProto &tensor);
   Value none();
   Location locationOf(StringRef name) { return NameLoc::get(b.getStringAttr(name)); }
   onnx::ValueType valueType() { return b.getType<onnx::ValueType>(); }
@@ -63,8 +75,6 @@ private:
   ModuleOp module;
   func::FuncOp main;
   Value noneValue;
-  llvm::StringMap<const ::onnx::TensorProto *> initializers;
-  llvm::StringMap<Value> initializerValues;
   llvm::StringSet<> symbols;
   unsigned errors = 0, nodeCount = 0;
 };
@@ -87,21 +97,31 @@ Value Importer::none() {
 }
 
 Value Importer::importInitializer(const ::onnx::TensorProto &tensor) {
+  std::string symbol = declareInitializer(tensor);
+  if (symbol.empty())
+    return none();
+  // A subgraph may be the first to use what later nodes around it use too.
+  OpBuilder::InsertionGuard guard(b);
+  Operation *around = b.getInsertionBlock()->getParentOp();
+  if (around != main)
+    b.setInsertionPoint(main.front().findAncestorOpInBlock(*around));
+  return onnx::GetOp::create(b, locationOf(tensor.name()), valueType(), symbol);
+}
+
+/// The symbol of a new onnx.initializer, or nothing after an error.
+std::string Importer::declareInitializer(const ::onnx::TensorProto &tensor) {
   llvm::Expected<Attribute> value = importTensor(tensor, file.files(), b.getContext());
   if (!value) {
     error("tensor '" + Twine(tensor.name()) + "': " + llvm::toString(value.takeError()));
-    return none();
+    return {};
   }
   std::string symbol = tensor.name();
   for (unsigned suffix = 0; !symbols.insert(symbol).second; ++suffix)
     symbol = tensor.name() + "_" + std::to_string(suffix);
-  Location location = locationOf(tensor.name());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(main);
-    onnx::InitializerOp::create(b, location, symbol, *value);
-  }
-  return onnx::GetOp::create(b, location, valueType(), symbol);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(main);
+  onnx::InitializerOp::create(b, locationOf(tensor.name()), symbol, *value);
+  return symbol;
 }
 
 Value Importer::lookup(StringRef name, Scope &scope) {
@@ -109,11 +129,11 @@ Value Importer::lookup(StringRef name, Scope &scope) {
     return none();
   if (Value value = scope.values.lookup(name))
     return value;
-  // Only the graph sees initializers, and every other name was checked when its nodes were ordered.
-  auto initializer = initializers.find(name);
-  if (scope.depth != 0 || initializer == initializers.end())
-    return none();
-  return scope.values[name] = importInitializer(*initializer->second);
+  auto initializer = scope.initializers.find(name);
+  if (initializer != scope.initializers.end())
+    return scope.values[name] = importInitializer(*initializer->second);
+  // Every name was checked when the nodes were ordered.
+  return scope.outer ? lookup(name, *scope.outer) : none();
 }
 
 NamedAttrList Importer::importAttributes(const ::onnx::NodeProto &node, const Scope &scope) {
@@ -131,6 +151,8 @@ NamedAttrList Importer::importAttributes(const ::onnx::NodeProto &node, const Sc
         attributes.set(attribute.name(), value);
       continue;
     }
+    if (isSubgraph(attribute))
+      continue; // importBodies
     llvm::Expected<Attribute> value = importAttribute(attribute, file.files(), b.getContext());
     if (value)
       attributes.set(attribute.name(), *value);
@@ -167,6 +189,8 @@ void Importer::inlineCall(const ModelFunction &function, const ::onnx::NodeProto
   importNodes(proto.node(), given, body);
   for (int i = 0; i < node.output_size(); ++i) {
     Value result = body.values.lookup(proto.output(i));
+    if (!result && nodeCount > kMaxNodes)
+      return; // said once
     if (!result)
       return fail("calls a function that does not make its output '" + Twine(proto.output(i)) +
                   "' (the file is corrupt; export the model again)");
@@ -186,7 +210,7 @@ void Importer::importNode(const ::onnx::NodeProto &node, Scope &scope) {
     return fail("has no outputs (the file is corrupt; export the model again)");
   if (++nodeCount > kMaxNodes) {
     if (nodeCount == kMaxNodes + 1)
-      error("the graph: has more than a million nodes after inlining its functions (inline fewer of them)");
+      error("the graph: has more than half a million nodes after inlining its functions (inline fewer of them)");
     return;
   }
   SmallVector<Value> inputs;
@@ -207,15 +231,69 @@ void Importer::importNode(const ::onnx::NodeProto &node, Scope &scope) {
   for (int i = 0; name.empty() && i < node.output_size(); ++i)
     name = node.output(i);
   SmallVector<Type> types(node.output_size(), valueType());
+  SmallVector<Attribute> bodyNames;
+  for (const ::onnx::AttributeProto &attribute : node.attribute())
+    if (isSubgraph(attribute))
+      bodyNames.push_back(b.getStringAttr(attribute.name()));
   auto op = onnx::NodeOp::create(b, locationOf(name), types, node.op_type(), domain, version->second, node.name(),
-                                 attributes.getDictionary(b.getContext()), inputs);
+                                 attributes.getDictionary(b.getContext()),
+                                 bodyNames.empty() ? ArrayAttr() : b.getArrayAttr(bodyNames), inputs, bodyNames.size());
+  importBodies(node, op, scope);
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
       scope.values[node.output(i)] = op.getResult(i);
 }
 
+void Importer::importBodies(const ::onnx::NodeProto &node, onnx::NodeOp op, Scope &scope) {
+  unsigned next = 0;
+  for (const ::onnx::AttributeProto &attribute : node.attribute())
+    if (isSubgraph(attribute))
+      importBody(node, attribute.g(), op.getBodies()[next++], scope);
+}
+
+void Importer::importBody(const ::onnx::NodeProto &node, const ::onnx::GraphProto &graph, Region &region, Scope &outer) {
+  OpBuilder::InsertionGuard guard(b);
+  Scope scope{{}, outer.opsets, outer.attributes, outer.depth + 1};
+  scope.outer = &outer;
+  llvm::StringSet<> given;
+  takeInitializers(graph, given, scope);
+  SmallVector<Type> types;
+  SmallVector<Location> locations;
+  for (const ::onnx::ValueInfoProto &input : graph.input()) {
+    if (!given.insert(input.name()).second)
+      error(describe(node) + ": its subgraph has the input '" + input.name() + "' twice (a value needs a name of its own)");
+    types.push_back(valueType());
+    locations.push_back(locationOf(input.name()));
+  }
+  Block *block = b.createBlock(&region, {}, types, locations);
+  for (auto [input, argument] : llvm::zip_equal(graph.input(), block->getArguments()))
+    scope.values[input.name()] = argument;
+  SmallVector<Value> results;
+  if (scope.depth > kMaxCallDepth)
+    error(describe(node) + ": subgraphs are more than 32 deep (export the model with fewer in one another)");
+  else
+    importNodes(graph.node(), given, scope);
+  for (const ::onnx::ValueInfoProto &output : graph.output()) {
+    if (errors == 0 && !scope.sees(output.name()))
+      error(describe(node) + ": the output '" + output.name() + "' of its subgraph is not defined (the model is incomplete, export it again)");
+    results.push_back(lookup(output.name(), scope));
+  }
+  onnx::YieldOp::create(b, b.getUnknownLoc(), results);
+}
+
+void Importer::takeInitializers(const ::onnx::GraphProto &graph, llvm::StringSet<> &given, Scope &scope) {
+  for (const ::onnx::TensorProto &tensor : graph.initializer()) {
+    scope.initializers[tensor.name()] = &tensor;
+    if (!given.insert(tensor.name()).second)
+      error("tensor '" + Twine(tensor.name()) + "': is there twice (an initializer needs a name of its own)");
+  }
+  for (const ::onnx::SparseTensorProto &sparse : graph.sparse_initializer())
+    error("tensor '" + Twine(sparse.values().name()) + "': is sparse (sparse tensors are not supported; store it dense)");
+}
+
 void Importer::importNodes(const NodeList &nodes, const llvm::StringSet<> &given, Scope &scope) {
-  llvm::Expected<std::vector<int>> order = orderNodes(nodes, given);
+  llvm::Expected<std::vector<int>> order =
+      orderNodes(nodes, given, [&](StringRef name) { return scope.outer && scope.outer->sees(name); });
   if (!order)
     return error(llvm::toString(order.takeError()));
   for (int position : *order)
@@ -229,20 +307,15 @@ OwningOpRef<ModuleOp> Importer::run() {
   module = *owner;
 
   llvm::StringSet<> given;
-  for (const ::onnx::TensorProto &tensor : graph.initializer()) {
-    initializers[tensor.name()] = &tensor;
-    if (!given.insert(tensor.name()).second)
-      error("tensor '" + Twine(tensor.name()) + "': is there twice (an initializer needs a name of its own)");
-  }
-  for (const ::onnx::SparseTensorProto &sparse : graph.sparse_initializer())
-    error("tensor '" + Twine(sparse.values().name()) + "': is sparse (sparse tensors are not supported; store it dense)");
+  Scope scope{{}, opsets, {}, 0};
+  takeInitializers(graph, given, scope);
 
   // An initializer that is an input too (IR version 3 had to list them) is a constant.
   SmallVector<Attribute> argumentAttrs, resultAttrs;
   SmallVector<Location> argumentLocations;
   SmallVector<StringRef> argumentNames, resultNames;
   for (const ::onnx::ValueInfoProto &input : graph.input()) {
-    if (initializers.contains(input.name()))
+    if (scope.initializers.contains(input.name()))
       continue;
     if (!given.insert(input.name()).second)
       error("input '" + Twine(input.name()) + "': is there twice (an input needs a name of its own)");
@@ -255,6 +328,7 @@ OwningOpRef<ModuleOp> Importer::run() {
     argumentAttrs.push_back(*attrs);
     argumentLocations.push_back(locationOf(input.name()));
   }
+  llvm::StringSet<> returned;
   for (const ::onnx::ValueInfoProto &output : graph.output()) {
     if (output.name().empty())
       continue;
@@ -263,6 +337,8 @@ OwningOpRef<ModuleOp> Importer::run() {
       error("output '" + Twine(output.name()) + "': " + llvm::toString(attrs.takeError()));
       continue;
     }
+    if (!returned.insert(output.name()).second)
+      error("output '" + Twine(output.name()) + "': is there twice (an output needs a name of its own)");
     resultNames.push_back(output.name());
     resultAttrs.push_back(*attrs);
   }
@@ -277,7 +353,6 @@ OwningOpRef<ModuleOp> Importer::run() {
   main.setAllResultAttrs(resultAttrs);
   Block *block = b.createBlock(&main.getBody(), {}, argumentTypes, argumentLocations);
 
-  Scope scope{{}, opsets, {}, 0};
   for (auto [name, argument] : llvm::zip_equal(argumentNames, block->getArguments()))
     scope.values[name] = argument;
   unsigned errorsBefore = errors;

@@ -28,6 +28,8 @@ static AttributeProto::AttributeType typeOf(const AttributeProto &message) {
   return AttributeProto::UNDEFINED;
 }
 
+bool isSubgraph(const AttributeProto &message) { return typeOf(message) == AttributeProto::GRAPH; }
+
 llvm::Expected<Attribute> importAttribute(const AttributeProto &message, FileSet &files, MLIRContext *context) {
   Builder b(context);
   SmallVector<Attribute> elements;
@@ -52,7 +54,7 @@ llvm::Expected<Attribute> importAttribute(const AttributeProto &message, FileSet
     return b.getArrayAttr(elements);
   case AttributeProto::GRAPH:
   case AttributeProto::GRAPHS:
-    return llvm::createStringError("is a subgraph (control flow is not supported; export the model without it)");
+    return llvm::createStringError("is a list of graphs (no operator that is supported has one)");
   case AttributeProto::SPARSE_TENSOR:
   case AttributeProto::SPARSE_TENSORS:
     return llvm::createStringError("is a sparse tensor (these are not supported; store it dense)");

@@ -11,8 +11,11 @@
 
 namespace otf {
 
-/// An i64, f32, string, dense array of i64 or f32, array of strings, tensor or array of tensors, as rule 4 of
-/// onnx.node says. Subgraphs, sparse tensors and types are refused. The message of an error is "what (why)".
+/// Whether an attribute is a graph, which the importer makes a region of.
+bool isSubgraph(const ::onnx::AttributeProto &message);
+
+/// An i64, f32, string, dense array of i64 or f32, array of strings, tensor or array of tensors, as rule 5 of
+/// onnx.node says. Lists of graphs, sparse tensors and types are refused. The message of an error is "what (why)".
 llvm::Expected<mlir::Attribute> importAttribute(const ::onnx::AttributeProto &message, FileSet &files,
                                                 mlir::MLIRContext *context);
 

@@ -5,6 +5,7 @@
 #include "lib/Import/Signature.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
+#include "lib/Import/TensorImport.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -34,6 +35,9 @@ llvm::Expected<DictionaryAttr> importSignature(const ::onnx::ValueInfoProto &val
   attrs.set("onnx.type", b.getI64IntegerAttr(type));
   if (!tensor.has_shape())
     return attrs.getDictionary(context);
+  if (tensor.shape().dim_size() > kMaxRank)
+    return llvm::createStringError("has " + llvm::Twine(tensor.shape().dim_size()) + " dimensions (at most " +
+                                   llvm::Twine(kMaxRank) + " are supported)");
   SmallVector<Attribute> dims;
   for (const ::onnx::TensorShapeProto::Dimension &dim : tensor.shape().dim()) {
     if (dim.has_dim_value() && dim.dim_value() >= 0)

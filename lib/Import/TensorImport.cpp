@@ -123,6 +123,8 @@ static Attribute elementsOf(ArrayRef<std::byte> bytes, RankedTensorType type, un
 llvm::Expected<Attribute> importTensor(const TensorProto &message, FileSet &files, MLIRContext *context) {
   ArrayRef<int64_t> dims(message.dims().data(), message.dims_size());
   int64_t type = message.data_type();
+  if (dims.size() > kMaxRank)
+    return fail("has " + llvm::Twine(dims.size()) + " dimensions (at most " + llvm::Twine(kMaxRank) + " are supported)");
   for (int64_t dim : dims)
     if (dim < 0)
       return fail("dimension " + llvm::Twine(dim) + " is negative (the file is corrupt; export the model again)");

@@ -15,9 +15,7 @@ namespace otf {
 
 static_assert(std::endian::native == std::endian::little, "ONNX files are little-endian");
 
-namespace {
-
-float halfToFloat(uint16_t half) {
+float floatOfHalf(uint16_t half) {
   uint32_t sign = uint32_t(half & 0x8000) << 16, magnitude = half & 0x7fff;
   if (magnitude >= 0x7c00) // infinity, or NaN with its payload
     return std::bit_cast<float>(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
@@ -27,9 +25,11 @@ float halfToFloat(uint16_t half) {
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(small));
 }
 
+namespace {
+
 struct Half {
   uint16_t bits;
-  operator float() const { return halfToFloat(bits); }
+  operator float() const { return floatOfHalf(bits); }
 };
 
 struct Brain {

@@ -31,6 +31,9 @@ struct Blob {
   static Blob of(onnx::FileBlobAttr attribute);
 };
 
+/// The number that 16 bits of IEEE half precision stand for.
+float floatOfHalf(uint16_t half);
+
 class WeightSource {
 public:
   explicit WeightSource(const FileSet &files) : files(&files) {}

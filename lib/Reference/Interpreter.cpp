@@ -24,6 +24,8 @@ namespace {
 
 using Shared = std::shared_ptr<const Content>;
 
+constexpr int64_t kMostIterations = int64_t(1) << 20;
+
 bool isReal(RankedTensorType type) { return isa<FloatType>(type.getElementType()); }
 
 class Interpreter {
@@ -68,6 +70,8 @@ private:
   llvm::Expected<Content> state(StateOp op);
   llvm::Expected<Content> appendTo(AppendOp op);
   llvm::Error call(plan::CallOp op);
+  llvm::Error control(Operation *op);
+  llvm::Error compute(ComputeOp op);
   /// Runs `program` at every index; its first argument is an element of `sums` where there are some.
   llvm::Expected<Content> everyIndex(ScalarProgram &program, const Shape &shape, bool real,
                                      const Tensor *sums);
@@ -138,7 +142,7 @@ llvm::Expected<Content> Interpreter::operation(Operation *op) {
       })
       .Case([&](AttentionOp op) {
         return content(attention(*tensor(op.getQuery()), *keys(op.getKey()), *keys(op.getValue()),
-                                 tensor(op.getMask()),
+                                 tensor(op.getMask()), tensor(op.getSink()),
                                  {op.getScale().convertToDouble(),
                                   op.getSoftcap().convertToDouble(), op.getPositionsFirst()}));
       })
@@ -234,6 +238,48 @@ llvm::Expected<Content> Interpreter::linearWithEpilogue(LinearOp op) {
   return everyIndex(*program, sums->shape, isReal(cast<RankedTensorType>(op.getType())), &*sums);
 }
 
+/// Items in descending order, so that what only works in ascending order is found.
+llvm::Error Interpreter::compute(ComputeOp op) {
+  std::optional<Size> extent = Size::parse(op.getExtent());
+  llvm::Expected<int64_t> items = symbols.evaluate(*extent);
+  if (!items)
+    return failure(op, "has an extent that is not known: " + llvm::toString(items.takeError()));
+  Block &body = op.getBody().front();
+  std::vector<Handle> handles(op.getNumResults());
+  Scope inner = scope;
+  for (auto [handle, result, argument] :
+       llvm::zip(handles, op.getResults(), body.getArguments().drop_front())) {
+    auto type = cast<RankedTensorType>(result.getType());
+    llvm::Expected<Shape> shape = symbols.shapeOf(type);
+    if (!shape)
+      return failure(op, "has a shape that is not known: " + llvm::toString(shape.takeError()));
+    handle.tensor = Tensor::zeros(*shape, isReal(type));
+    handle.owners.assign(size_t(handle.tensor.count()), -1);
+    inner.handles[argument] = &handle;
+  }
+  llvm::Expected<ScalarProgram> program = ScalarProgram::compile(body, inner);
+  if (!program)
+    return program.takeError();
+  std::vector<Scalar> arguments(body.getNumArguments());
+  for (int64_t item = *items; item-- > 0;) {
+    arguments[0].integer = item;
+    for (Handle &handle : handles)
+      handle.item = item;
+    if (llvm::Error error = program->run(arguments, {}))
+      return error;
+  }
+  for (auto [handle, result] : llvm::zip(handles, op.getResults())) {
+    // A kernel returns its scratch memory too.
+    bool isRead = llvm::any_of(result.getUsers(),
+                               [](Operation *user) { return !isa<plan::ReturnOp>(user); });
+    if (isRead && llvm::is_contained(handle.owners, -1))
+      return failure(op, "stores only some elements of result #" +
+                             Twine(cast<OpResult>(result).getResultNumber()));
+    set(result, std::make_shared<const Content>(std::move(handle.tensor)));
+  }
+  return llvm::Error::success();
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Caches
 //===------------------------------------------------------------------------------------------===//
@@ -252,7 +298,8 @@ llvm::Expected<Content> Interpreter::state(StateOp op) {
 
 llvm::Expected<Content> Interpreter::appendTo(AppendOp op) {
   auto *past = operand<Cache>(op.getPast());
-  Result result = append(past->content, *tensor(op.getUpdate()), op.getPositionsFirst());
+  Result result = append(past->content, *tensor(op.getUpdate()), tensor(op.getAt()),
+                         op.getPositionsFirst());
   if (!result)
     return result.takeError();
   if (!past->name.empty())
@@ -341,6 +388,40 @@ llvm::Error Interpreter::call(plan::CallOp op) {
   return llvm::Error::success();
 }
 
+/// A branch, or a loop's body as long as its condition holds.
+llvm::Error Interpreter::control(Operation *op) {
+  auto copy = [&](ValueRange from, ValueRange to) {
+    SmallVector<Shared> values; // all are read before one is set
+    for (Value value : from)
+      values.push_back(contents[value]);
+    for (auto [value, target] : llvm::zip_equal(values, to))
+      set(target, value);
+  };
+  auto holds = [&](Value condition) { return tensor(condition)->integers().front() != 0; };
+  if (auto branch = dyn_cast<IfOp>(op)) {
+    Block &block = (holds(branch.getCondition()) ? branch.getThenBranch() : branch.getElseBranch()).front();
+    if (llvm::Error error = run(block))
+      return error;
+    copy(block.getTerminator()->getOperands(), branch.getResults());
+    return llvm::Error::success();
+  }
+  auto loop = cast<LoopOp>(op);
+  Block &body = loop.getBody().front();
+  copy(loop.getInits(), body.getArguments());
+  bool again = holds(loop.getCondition());
+  for (int64_t left = kMostIterations; again; --left) {
+    if (left == 0)
+      return failure(op, "does not end within " + Twine(kMostIterations) + " iterations");
+    if (llvm::Error error = run(body))
+      return error;
+    ValueRange yielded = body.getTerminator()->getOperands();
+    again = holds(yielded.front());
+    copy(yielded.drop_front(), body.getArguments());
+  }
+  copy(body.getArguments(), loop.getResults());
+  return llvm::Error::success();
+}
+
 llvm::Error Interpreter::run(Block &block) {
   for (Operation &op : block.without_terminator()) {
     for (Value operand : op.getOperands())
@@ -351,6 +432,11 @@ llvm::Error Interpreter::run(Block &block) {
         return error;
       continue;
     }
+    if (isa<IfOp, LoopOp>(op)) {
+      if (llvm::Error error = control(&op))
+        return error;
+      continue;
+    }
     if (auto bind = dyn_cast<BindOp>(op)) {
       const Tensor *values = tensor(bind.getValues());
       for (auto [symbol, value] : llvm::zip_equal(bind.getSymbols().getAsRange<StringAttr>(), values->integers())) {
@@ -358,6 +444,11 @@ llvm::Error Interpreter::run(Block &block) {
           return failure(&op, "gives the size " + symbol.getValue() + " the value " + Twine(value));
         symbols.set(symbol.getValue().str(), value);
       }
+      continue;
+    }
+    if (auto compute = dyn_cast<ComputeOp>(op)) {
+      if (llvm::Error error = this->compute(compute))
+        return error;
       continue;
     }
     if (op.getNumResults() != 1)

@@ -12,7 +12,7 @@
 namespace otf::reference {
 
 std::string recode(Matrix &matrix, int kind, int64_t group, const ReadRows &read) {
-  if (kind < 0 || kind > int(EncodingKind::Codebook2))
+  if (kind < 0 || kind > int(kLastEncoding))
     return "lib/Encoding has no encoding number " + std::to_string(kind);
   Encoding encoding{.kind = EncodingKind(kind), .group = group};
   WeightLayout layout;

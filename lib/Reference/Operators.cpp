@@ -160,7 +160,7 @@ Result rope(const Tensor &x, const Tensor &cos, const Tensor &sin, bool position
   return y;
 }
 
-Result append(const Tensor &past, const Tensor &update, bool positionsFirst) {
+Result append(const Tensor &past, const Tensor &update, const Tensor *at, bool positionsFirst) {
   if (!isHeads(past) || !isHeads(update))
     return wrong("expects tensors of rank 4");
   Heads from(update, positionsFirst);
@@ -168,6 +168,8 @@ Result append(const Tensor &past, const Tensor &update, bool positionsFirst) {
   if (past.shape[1] != from.heads || past.shape[3] != from.width ||
       (before != 0 && past.shape[0] != from.batch))
     return wrong("appends something that does not fit the cache");
+  if (at && (at->isReal() || at->shape != Shape{from.batch}))
+    return wrong("needs one place for each batch entry");
   Tensor y = Tensor::zeros({from.batch, from.heads, before + from.positions, from.width}, true);
   Heads old(past, false), to(y, false);
   auto copy = [&](const Tensor &source, size_t begin, size_t end) {
@@ -178,8 +180,10 @@ Result append(const Tensor &past, const Tensor &update, bool positionsFirst) {
     for (int64_t h = 0; h < from.heads; ++h) {
       for (int64_t s = 0; s < before; ++s)
         copy(past, old.at(b, h, s), to.at(b, h, s));
+      int64_t first = at ? at->integers()[size_t(b)] : before;
       for (int64_t s = 0; s < from.positions; ++s)
-        copy(update, from.at(b, h, s), to.at(b, h, before + s));
+        if (first + s >= 0 && first + s < to.positions)
+          copy(update, from.at(b, h, s), to.at(b, h, first + s));
     }
   return y;
 }
@@ -195,7 +199,7 @@ static bool fits(const Tensor &mask, const Shape &full) {
 }
 
 Result attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor *mask,
-                 const AttentionOptions &options) {
+                 const Tensor *sink, const AttentionOptions &options) {
   if (!isHeads(query) || !isHeads(key) || !isHeads(value))
     return wrong("expects operands of rank 4");
   Heads q(query, options.positionsFirst), k(key, false), v(value, false);
@@ -204,6 +208,8 @@ Result attention(const Tensor &query, const Tensor &key, const Tensor &value, co
     return wrong("has queries, keys and values that do not fit each other");
   if (mask && !fits(*mask, {q.batch, q.heads, q.positions, k.positions}))
     return wrong("has a mask that does not fit");
+  if (sink && (!sink->isReal() || sink->shape != Shape{q.heads}))
+    return wrong("has a sink that does not fit");
   Shape shape = query.shape;
   shape[3] = v.width;
   Tensor y = Tensor::zeros(shape, true);
@@ -238,6 +244,10 @@ Result attention(const Tensor &query, const Tensor &key, const Tensor &value, co
     }
     if (largest == -INFINITY)
       return; // every key is masked
+    if (sink) {
+      largest = std::fmax(largest, sink->reals()[size_t(h)]);
+      sum = std::exp(sink->reals()[size_t(h)] - largest);
+    }
     for (double &weight : weights)
       sum += weight = std::exp(weight - largest);
     for (int64_t t = 0; t < k.positions; ++t)

@@ -28,15 +28,15 @@ Result prologue(const Tensor &x, const Matrix *columns);
 
 Result rope(const Tensor &x, const Tensor &cos, const Tensor &sin, bool positionsFirst);
 
-/// The cache after a step. An empty past takes its batch from `update`.
-Result append(const Tensor &past, const Tensor &update, bool positionsFirst);
+/// The cache after a step. An empty past takes its batch from `update`. `at`: where each batch entry's new positions begin.
+Result append(const Tensor &past, const Tensor &update, const Tensor *at, bool positionsFirst);
 
 struct AttentionOptions {
   double scale = 1, softcap = 0;
   bool positionsFirst = false;
 };
 Result attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor *mask,
-                 const AttentionOptions &options);
+                 const Tensor *sink, const AttentionOptions &options);
 
 Result gatedActivation(Activation function, const Tensor &gate, const Tensor &up);
 

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -117,6 +118,10 @@ public:
       return conditional(branch, steps);
     if (auto loop = dyn_cast<scf::WhileOp>(op))
       return whileLoop(loop, steps);
+    if (auto load = dyn_cast<memref::LoadOp>(op))
+      return add(op, access(load.getMemRef(), load.getIndices(), load, false), steps);
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      return add(op, access(store.getMemRef(), store.getIndices(), store.getValueToStore(), true), steps);
     if (op->getNumResults() != 1)
       return failure(op, "has no meaning in a scalar program");
     Slots from = slotsOf(op->getOperands());
@@ -158,6 +163,40 @@ private:
         v[to].real = tensor->reals()[size_t(offset)];
       else
         v[to].integer = tensor->integers()[size_t(offset)];
+      return nullptr;
+    };
+  }
+
+  /// A load into `value`'s slot or a store from it. Items must not meet.
+  Compute access(Value memref, ValueRange indices, Value value, bool stores) {
+    Handle *handle = scope.handles.lookup(memref);
+    if (!handle)
+      return {};
+    return [handle, stores, isReal = isa<FloatType>(value.getType()), at = slotsOf(indices),
+            data = slot(value)](Scalar *v) -> const char * {
+      Tensor &tensor = handle->tensor;
+      int64_t offset = 0;
+      for (size_t i = 0; i < at.size(); ++i) {
+        int64_t index = v[at[i]].integer;
+        if (index < 0 || index >= tensor.shape[i])
+          return "accesses a result outside of its sizes";
+        offset = offset * tensor.shape[i] + index;
+      }
+      int64_t &owner = handle->owners[size_t(offset)];
+      if (stores && owner < 0)
+        owner = handle->item;
+      if (owner < 0)
+        return "loads an element that was not stored";
+      if (owner != handle->item)
+        return "accesses an element that another work item stored";
+      if (stores && isReal)
+        tensor.reals()[size_t(offset)] = v[data].real;
+      else if (stores)
+        tensor.integers()[size_t(offset)] = v[data].integer;
+      else if (isReal)
+        v[data].real = tensor.reals()[size_t(offset)];
+      else
+        v[data].integer = tensor.integers()[size_t(offset)];
       return nullptr;
     };
   }

@@ -18,6 +18,13 @@
 
 namespace otf::reference {
 
+/// A result of otf.compute while work items write it. An element belongs to the item that stored it first.
+struct Handle {
+  Tensor tensor;
+  std::vector<int64_t> owners; ///< by element; -1 while nothing is stored
+  int64_t item = 0;            ///< that runs now
+};
+
 /// What a program may read that it does not compute. Tensors must outlive the program.
 struct Scope {
   explicit Scope(const Symbols &symbols) : symbols(symbols) {}
@@ -25,6 +32,7 @@ struct Scope {
   const Symbols &symbols;
   llvm::DenseMap<mlir::Value, const Tensor *> tensors;
   llvm::DenseMap<mlir::Value, Scalar> scalars;
+  llvm::DenseMap<mlir::Value, Handle *> handles; ///< what it may write too
 };
 
 class ScalarProgram {

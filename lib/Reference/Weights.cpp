@@ -6,6 +6,7 @@
 #include "lib/Reference/Weights.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
+#include "lib/Import/GivenWeight.h"
 #include "lib/Import/WeightSource.h"
 #include "dialects/OTF/Taps.h"
 #include "lib/Reference/Failure.h"
@@ -91,8 +92,19 @@ llvm::Expected<Content> readMatrix(WeightOp weight, MatrixType type, const FileS
   if (!scale)
     return scale.takeError();
   Source source(files, weight, matrix.rows, matrix.columns);
+  std::optional<GivenWeight> given;
+  if (weight.getGiven()) {
+    if (weight.getKeepsGiven())
+      return llvm::createStringError("it keeps codes of the file, which only a plan holds");
+    llvm::Expected<GivenWeight> opened = GivenWeight::open(files, weight, matrix.rows, matrix.columns);
+    if (!opened)
+      return opened.takeError();
+    given = std::move(*opened);
+  }
   auto read = [&](int64_t first, int64_t count, float *rows) -> std::string {
-    if (llvm::Error error = source.floats(first, count, rows))
+    if (given)
+      given->read(first, count, rows);
+    else if (llvm::Error error = source.floats(first, count, rows))
       return llvm::toString(std::move(error));
     for (int64_t i = 0; !scale->empty() && i < count * matrix.columns; ++i)
       rows[i] *= float((*scale)[size_t(i % matrix.columns)]);
@@ -102,7 +114,7 @@ llvm::Expected<Content> readMatrix(WeightOp weight, MatrixType type, const FileS
   std::string problem = recode(matrix, int(encoding.getKind()), encoding.getGroup(), read);
   if (!problem.empty())
     return llvm::createStringError(problem);
-  if (encoding.getKind() == EncodingKind::f32 && !scale->empty()) {
+  if (encoding.getKind() == EncodingKind::f32 && !scale->empty() && !given) {
     llvm::Expected<std::vector<double>> exact = source.reals();
     if (!exact)
       return exact.takeError();

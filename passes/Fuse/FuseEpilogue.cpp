@@ -45,7 +45,8 @@ LinearOp findLinear(tensor::GenerateOp generate) {
   LinearOp latest;
   generate.getBody().walk([&](tensor::ExtractOp extract) {
     auto linear = extract.getTensor().getDefiningOp<LinearOp>();
-    if (linear && linear != latest && readsOnlyHere(linear, generate) &&
+    // A branch or a loop around the reader runs its body never, or more than once.
+    if (linear && linear != latest && linear->getBlock() == generate->getBlock() && readsOnlyHere(linear, generate) &&
         (!latest || latest->isBeforeInBlock(linear)))
       latest = linear;
   });

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -31,7 +32,7 @@ namespace {
 
 bool hasKernel(Operation *op) {
   return isa<LinearOp, EmbeddingOp, NormOp, PrologueOp, RopeOp, AppendOp, AttentionOp,
-             tensor::GenerateOp>(op);
+             ComputeOp, tensor::GenerateOp>(op);
 }
 
 /// The names d0, d1, … of the distinct sizes met so far.
@@ -89,7 +90,9 @@ public:
   unsigned calls = 0, made = 0;
 
 private:
-  LogicalResult copyResults(func::FuncOp function);
+  LogicalResult copyResults(Block &block);
+  void separateLoop(LoopOp loop);
+  LogicalResult block(Block &block);
   LogicalResult outline(Operation *op);
   static std::string text(plan::KernelOp kernel);
 
@@ -162,6 +165,10 @@ LogicalResult Outliner::outline(Operation *op) {
   kernel.getBody().walk([&](Operation *inner) {
     for (Value result : inner->getResults())
       result.setType(names[result.getType()]);
+    if (auto compute = dyn_cast<ComputeOp>(inner)) {
+      std::optional<otf::Size> extent = otf::Size::parse(compute.getExtent());
+      compute.setExtent(extent->isConstant() ? extent->str() : names[extent->str()].str());
+    }
     auto size = dyn_cast<SizeOp>(inner);
     if (!size)
       return;
@@ -218,35 +225,57 @@ LogicalResult Outliner::outline(Operation *op) {
   return success();
 }
 
-/// Sees to it that each result of the function is written by a kernel of its own.
-LogicalResult Outliner::copyResults(func::FuncOp function) {
-  Operation *end = function.front().getTerminator();
-  llvm::SmallPtrSet<Operation *, 8> writers;
+/// A kernel's copy of `source`, as `type`.
+static Value copyOf(OpBuilder &builder, Location loc, Value source) {
+  auto type = cast<RankedTensorType>(source.getType());
+  SmallVector<Value> extents;
+  for (const otf::Size &size : sizesOf(type))
+    if (!size.isConstant())
+      extents.push_back(SizeOp::create(builder, loc, size));
+  return tensor::GenerateOp::create(
+      builder, loc, type, extents, [&](OpBuilder &inner, Location loc, ValueRange index) {
+        Value element = tensor::ExtractOp::create(inner, loc, source, index);
+        tensor::YieldOp::create(inner, loc, element);
+      });
+}
+
+/// Sees to it that what a block ends with (a function's results, the values of a branch or of a loop's body) is written by
+/// kernels of its own, one for each value.
+LogicalResult Outliner::copyResults(Block &block) {
+  Operation *end = block.getTerminator();
+  llvm::SmallDenseSet<Value> written;
   for (OpOperand &result : end->getOpOperands()) {
     auto type = dyn_cast<RankedTensorType>(result.get().getType());
     if (!type)
-      return function.emitError() << "result #" << result.getOperandNumber()
-                                  << " must be a tensor, got " << result.get().getType();
+      return end->emitError() << "result #" << result.getOperandNumber()
+                              << " must be a tensor, got " << result.get().getType();
     Value source = result.get();
     while (auto reshape = source.getDefiningOp<ReshapeOp>())
       source = reshape.getSource();
     Operation *writer = source.getDefiningOp();
-    if (writer && (hasKernel(writer) || isa<plan::CallOp>(writer)) && writers.insert(writer).second)
+    if (writer && writer->getBlock() == &block && (hasKernel(writer) || isa<plan::CallOp>(writer)) &&
+        written.insert(source).second)
       continue;
     OpBuilder builder(end);
-    Location loc = end->getLoc();
-    SmallVector<Value> extents;
-    for (const otf::Size &size : sizesOf(type))
-      if (!size.isConstant())
-        extents.push_back(SizeOp::create(builder, loc, size));
-    auto copy = tensor::GenerateOp::create(
-        builder, loc, type, extents, [&](OpBuilder &inner, Location loc, ValueRange index) {
-          Value element = tensor::ExtractOp::create(inner, loc, result.get(), index);
-          tensor::YieldOp::create(inner, loc, element);
-        });
-    result.set(copy);
+    result.set(copyOf(builder, end->getLoc(), result.get()));
   }
   return success();
+}
+
+/// Gives what a loop carries memory of its own, of which the body reads and which it writes at its end only.
+void Outliner::separateLoop(LoopOp loop) {
+  OpBuilder builder(loop);
+  for (OpOperand &init : loop->getOpOperands())
+    init.set(copyOf(builder, loop.getLoc(), init.get()));
+  Block &body = loop.getBody().front();
+  MutableArrayRef<OpOperand> carried = body.getTerminator()->getOpOperands().drop_front();
+  builder.setInsertionPoint(body.getTerminator());
+  // An argument handed to another's place must be read before that is written.
+  for (OpOperand &operand : carried)
+    if (isa<BlockArgument>(operand.get()))
+      operand.set(copyOf(builder, loop.getLoc(), operand.get()));
+  for (OpOperand &operand : carried)
+    operand.set(copyOf(builder, loop.getLoc(), operand.get()));
 }
 
 /// A reshape of a constant is a constant.
@@ -264,32 +293,49 @@ void foldConstantReshapes(func::FuncOp function) {
   });
 }
 
+LogicalResult Outliner::block(Block &block) {
+  for (Operation &op : block)
+    if (auto loop = dyn_cast<LoopOp>(op))
+      separateLoop(loop);
+  if (failed(copyResults(block)))
+    return failure();
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (isa<IfOp, LoopOp>(op)) {
+      for (Region &region : op.getRegions())
+        if (failed(this->block(region.front())))
+          return failure();
+    } else if (hasKernel(&op) && failed(outline(&op))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
 LogicalResult Outliner::function(func::FuncOp function) {
   if (!llvm::hasSingleElement(function.getBody()))
     return function.emitError() << "must have one block, got "
                                 << function.getBody().getBlocks().size();
-  Block &block = function.front();
-  if (!isa<func::ReturnOp>(block.getTerminator()))
-    return block.getTerminator()->emitOpError() << "ends a function; func.return was expected";
+  if (!isa<func::ReturnOp>(function.front().getTerminator()))
+    return function.front().getTerminator()->emitOpError() << "ends a function; func.return was expected";
   foldConstantReshapes(function);
-  if (failed(copyResults(function)))
-    return failure();
   auto eraseDead = [&] {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+      if (isOpTriviallyDead(op))
+        op->erase();
+    });
   };
   eraseDead();
-  for (Operation &op : llvm::make_early_inc_range(block))
-    if (hasKernel(&op) && failed(outline(&op)))
-      return failure();
+  if (failed(block(function.front())))
+    return failure();
   eraseDead();
-  for (Operation &op : block)
-    if (!isa<UseOp, StateOp, ReshapeOp, BindOp, plan::CallOp, func::ReturnOp>(op))
-      return op.emitOpError() << "has no kernel"
-                              << (isa<GatedActivationOp>(op) ? "; run otf-fuse-elementwise first"
-                                                             : "");
-  return success();
+  WalkResult rest = function.walk([&](Operation *op) {
+    if (op == function || isa<UseOp, StateOp, ReshapeOp, BindOp, IfOp, LoopOp, YieldOp, plan::CallOp, func::ReturnOp>(op))
+      return WalkResult::advance();
+    op->emitOpError() << "has no kernel"
+                      << (isa<GatedActivationOp>(op) ? "; run otf-fuse-elementwise first" : "");
+    return WalkResult::interrupt();
+  });
+  return success(!rest.wasInterrupted());
 }
 
 struct OutlinePass : otf::impl::OutlineBase<OutlinePass> {

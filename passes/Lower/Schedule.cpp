@@ -58,20 +58,52 @@ plan::AllocOp allocOf(Value buffer) {
   return buffer.getDefiningOp<plan::AllocOp>();
 }
 
-/// The lives of all buffers, by first step.
+/// From a label to the last jump back to it.
+struct Cycle {
+  int64_t first, last;
+};
+
+SmallVector<Cycle> cyclesIn(func::FuncOp function) {
+  llvm::MapVector<StringRef, Cycle> cycles;
+  int64_t number = 0;
+  function.walk([&](Operation *step) {
+    if (auto label = dyn_cast<plan::LabelOp>(step))
+      cycles[label.getName()] = {number, -1};
+    if (auto jump = dyn_cast<plan::JumpOp>(step))
+      if (auto found = cycles.find(jump.getTarget()); found != cycles.end())
+        found->second.last = number;
+    ++number;
+  });
+  SmallVector<Cycle> result;
+  for (auto &[name, cycle] : cycles)
+    if (cycle.last >= 0)
+      result.push_back(cycle);
+  return result;
+}
+
+/// The lives of all buffers, by first step. What lives when a loop begins and is used in it lives until it ends.
 SmallVector<Life> livesIn(func::FuncOp function) {
   llvm::MapVector<Operation *, std::pair<int64_t, int64_t>> spans;
   int64_t number = 0;
   function.walk([&](Operation *step) {
-    if (!isa<plan::LaunchOp, plan::BindOp>(step))
-      return;
-    for (Value buffer : step->getOperands())
-      if (plan::AllocOp alloc = allocOf(buffer)) {
-        auto [it, isNew] = spans.try_emplace(alloc, number, number);
-        it->second.second = number;
-      }
+    if (isa<plan::LaunchOp, plan::BindOp, plan::BranchOp>(step))
+      for (Value buffer : step->getOperands())
+        if (plan::AllocOp alloc = allocOf(buffer)) {
+          auto [it, isNew] = spans.try_emplace(alloc, number, number);
+          it->second.second = number;
+        }
     ++number;
   });
+  SmallVector<Cycle> cycles = cyclesIn(function);
+  for (auto &[op, span] : spans)
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Cycle &cycle : cycles)
+        if (span.first < cycle.first && span.second > cycle.first && span.second < cycle.last) {
+          span.second = cycle.last;
+          changed = true;
+        }
+    }
   SmallVector<Life> lives;
   for (auto &[op, span] : spans) {
     auto alloc = cast<plan::AllocOp>(op);
@@ -120,9 +152,32 @@ Type contentOf(plan::LaunchOp launch, Value value) {
   return cast<plan::BufferType>(launch.getInputs()[argument.getArgNumber()].getType()).getContent();
 }
 
+/// A size over the kernel's d0, d1, … as the launch has it.
+FailureOr<otf::Size> substituted(plan::LaunchOp launch, const otf::Size &size) {
+  otf::Size result;
+  for (auto &[monomial, coefficient] : size.terms()) {
+    otf::Size term = coefficient;
+    for (StringRef name : monomial) {
+      uint64_t number;
+      if (!name.consume_front("d") || name.getAsInteger(10, number) ||
+          number >= launch.getSizes().size())
+        return launch.emitOpError() << "gives no size for the extent \"" << size.str() << "\"";
+      auto text = dyn_cast<StringAttr>(launch.getSizes()[number]);
+      std::optional<otf::Size> value = text ? otf::Size::parse(text.getValue()) : std::nullopt;
+      if (!value)
+        return launch.emitOpError() << "gives a size that is none: " << launch.getSizes()[number];
+      term = term * *value;
+    }
+    result = result + term;
+  }
+  return result;
+}
+
 FailureOr<otf::Size> extentOf(plan::LaunchOp launch, Operation *root) {
   if (auto linear = dyn_cast<LinearOp>(root))
     return otf::Size((linear.getWeight().getType().getRows() + 7) / 8);
+  if (auto compute = dyn_cast<ComputeOp>(root)) // its own, with the launch's sizes for d0, d1, …
+    return substituted(launch, *otf::Size::parse(compute.getExtent()));
   Value counted; // of which the first three dimensions are the items
   if (auto rope = dyn_cast<RopeOp>(root))
     counted = rope.getInput();

@@ -3,13 +3,30 @@
 // Rotary embeddings and attention, recognised by what they compute: scores of queries and keys, scaled wherever the
 // exporter put the factor, masked, soft-maxed, applied to values; heads repeated by Expand.
 
-#include "passes/Raise/Raiser.h"
+#include "passes/Raise/AttentionForm.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
+
+/// [B, Hkv, T, D] repeated for the heads that share it: Unsqueeze, Expand, Reshape to [B, H, T, D]; or as it is.
+Value raise::unrepeated(Raiser &raiser, Value value) {
+  value = raiser.source(value);
+  onnx::NodeOp reshape = raiser.node(value, "Reshape");
+  onnx::NodeOp expand = reshape ? raiser.node(reshape.getInputs()[0], "Expand") : onnx::NodeOp();
+  onnx::NodeOp unsqueeze = expand ? raiser.node(expand.getInputs()[0], "Unsqueeze") : onnx::NodeOp();
+  if (!unsqueeze)
+    return value;
+  Value inner = raiser.source(unsqueeze.getInputs()[0]);
+  ArrayRef<Size> whole = raiser.known(value).sizes, wide = raiser.known(expand.getOutputs()[0]).sizes,
+                 shared = raiser.known(inner).sizes;
+  bool repeats = shared.size() == 4 && wide.size() == 5 && whole.size() == 4 && wide[0] == shared[0] &&
+                 wide[1] == shared[1] && wide[3] == shared[2] && wide[4] == shared[3] && whole[0] == shared[0] &&
+                 whole[1] == wide[1] * wide[2] && whole[2] == shared[2] && whole[3] == shared[3];
+  return repeats ? inner : value;
+}
 
 namespace {
 
@@ -36,23 +53,6 @@ Value unscaled(Raiser &raiser, Value value, double &factor) {
   }
 }
 
-/// [B, Hkv, T, D] repeated for the heads that share it: Unsqueeze, Expand, Reshape to [B, H, T, D]; or as it is.
-Value unrepeated(Raiser &raiser, Value value) {
-  value = raiser.source(value);
-  onnx::NodeOp reshape = raiser.node(value, "Reshape");
-  onnx::NodeOp expand = reshape ? raiser.node(reshape.getInputs()[0], "Expand") : onnx::NodeOp();
-  onnx::NodeOp unsqueeze = expand ? raiser.node(expand.getInputs()[0], "Unsqueeze") : onnx::NodeOp();
-  if (!unsqueeze)
-    return value;
-  Value inner = raiser.source(unsqueeze.getInputs()[0]);
-  ArrayRef<Size> whole = raiser.known(value).sizes, wide = raiser.known(expand.getOutputs()[0]).sizes,
-                 shared = raiser.known(inner).sizes;
-  bool repeats = shared.size() == 4 && wide.size() == 5 && whole.size() == 4 && wide[0] == shared[0] &&
-                 wide[1] == shared[1] && wide[3] == shared[2] && wide[4] == shared[3] && whole[0] == shared[0] &&
-                 whole[1] == wide[1] * wide[2] && whole[2] == shared[2] && whole[3] == shared[3];
-  return repeats ? inner : value;
-}
-
 /// `value` as a transpose of the last two of four dimensions; its input or null.
 Value transposedKey(Raiser &raiser, Value value) {
   onnx::NodeOp transpose = raiser.node(value, "Transpose");
@@ -66,13 +66,18 @@ Value transposedKey(Raiser &raiser, Value value) {
 
 struct Scores {
   Value query, key; // ONNX values
-  double scale = 1;
+  double scale = 1, softcap = 0;
 };
 
-/// (q · a) (k · b)ᵀ · c
+/// (q · a) (k · b)ᵀ · c, or cap · tanh of such a product.
 std::optional<Scores> matchScores(Raiser &raiser, Value value) {
   Scores scores;
-  onnx::NodeOp product = raiser.node(unscaled(raiser, value, scores.scale), "MatMul");
+  Value source = unscaled(raiser, value, scores.scale);
+  if (onnx::NodeOp tanh = raiser.node(source, "Tanh"); tanh && scores.scale > 0) {
+    scores.softcap = scores.scale; // and what is inside is the score divided by it
+    source = unscaled(raiser, tanh.getInputs()[0], scores.scale);
+  }
+  onnx::NodeOp product = raiser.node(source, "MatMul");
   if (!product)
     return std::nullopt;
   scores.query = unscaled(raiser, product.getInputs()[0], scores.scale);
@@ -179,8 +184,8 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
   Value query = raiser.tensor(q);
   Value key = cacheOrTensor(raiser, scores->key), valueOperand = cacheOrTensor(raiser, value);
   result.tensor = AttentionOp::create(b, matmul.getLoc(), tensorType(b.getF32Type(), result.sizes), query, key,
-                                      valueOperand, maskTensor, b.getF32FloatAttr(scores->scale),
-                                      b.getF32FloatAttr(0), /*positions_first=*/UnitAttr());
+                                      valueOperand, maskTensor, /*sink=*/Value(), b.getF32FloatAttr(scores->scale),
+                                      b.getF32FloatAttr(scores->softcap), /*positions_first=*/UnitAttr());
   raiser.set(matmul, std::move(result));
   return true;
 }

@@ -3,9 +3,10 @@
 // MatMul and Gemm. By a constant matrix they are otf.linear; between activations a loop in a generate, unless they end an
 // attention.
 
-#include "passes/Raise/Raiser.h"
+#include "passes/Raise/Numbers.h"
+#include "passes/Raise/Quantized.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace otf;
@@ -51,39 +52,28 @@ Known contraction(Raiser &raiser, onnx::NodeOp node, int64_t elementType, ArrayR
                   function_ref<std::pair<Value, Value>(OpBuilder &, ValueRange, Value)> operands) {
   Type type = raiser.internalType(elementType);
   return raiser.generated(elementType, sizes, [&](OpBuilder &b, ValueRange indices) -> Value {
-    Location l = node.getLoc();
-    Value zero = arith::ConstantIndexOp::create(b, l, 0), one = arith::ConstantIndexOp::create(b, l, 1);
-    Value extent = depth.isConstant() ? arith::ConstantIndexOp::create(b, l, *depth.constant()).getResult()
-                                      : SizeOp::create(b, l, depth).getResult();
-    Value initial = arith::ConstantOp::create(b, l, b.getZeroAttr(type));
-    return scf::ForOp::create(b, l, zero, extent, one, ValueRange(initial),
-                              [&](OpBuilder &inner, Location, Value k, ValueRange carried) {
-                                auto [x, y] = operands(inner, indices, k);
-                                Value sum;
-                                if (isa<FloatType>(type))
-                                  sum = arith::AddFOp::create(inner, l, carried[0], arith::MulFOp::create(inner, l, x, y));
-                                else
-                                  sum = arith::AddIOp::create(inner, l, carried[0], arith::MulIOp::create(inner, l, x, y));
-                                scf::YieldOp::create(inner, l, sum);
-                              })
-        .getResult(0);
+    Expressions s{b, node.getLoc()};
+    return s.fold(s.index(depth), s.zero(type), [&](Expressions inner, ArrayRef<Value> loop, Value carried) {
+      auto [x, y] = operands(inner.b, indices, loop[0]);
+      return inner.add(carried, inner.mul(x, y));
+    });
   });
 }
 
 /// Sizes of a product; nothing, and an error, where the operands do not fit.
 std::optional<SmallVector<Size>> productSizes(Raiser &raiser, onnx::NodeOp node, const Known &left, const Known &right) {
   Size depth = left.sizes.back(), other = right.sizes[right.rank() - 2];
-  std::optional<SmallVector<Size>> sizes = raiser.broadcast(ArrayRef<Size>(left.sizes).drop_back(2),
-                                                            ArrayRef<Size>(right.sizes).drop_back(2));
-  if (depth != other)
+  if (depth.isConstant() && other.isConstant() && depth != other) {
     (void)raiser.fail(node, "cannot contract " + depth.str() + " with " + other.str());
-  else if (!sizes)
-    (void)raiser.fail(node, "leading dimensions do not broadcast");
-  if (depth != other || !sizes)
+    return std::nullopt;
+  }
+  FailureOr<SmallVector<Size>> sizes = broadcastOrCheck(raiser, node, ArrayRef<Size>(left.sizes).drop_back(2),
+                                                        ArrayRef<Size>(right.sizes).drop_back(2));
+  if (failed(sizes) || failed(settled(raiser, node, {}, Check{depth, other, "the sizes that it contracts"})))
     return std::nullopt;
   sizes->push_back(left.sizes[left.rank() - 2]);
   sizes->push_back(right.sizes.back());
-  return sizes;
+  return *sizes;
 }
 
 /// The product of two values of at least two dimensions, by loops.
@@ -130,7 +120,13 @@ LogicalResult raiseMatMul(Raiser &raiser, onnx::NodeOp node) {
     return failure();
   auto [weight, transposed] = constantMatrix(raiser, node.getInputs()[1]);
   if (weight && isa<Float32Type>(raiser.internalType(left.elementType))) {
-    raiser.set(node, linear(raiser, node, left, *weight, transposed));
+    Known x = left;
+    if (Size depth = right.sizes[right.rank() - 2]; x.sizes.back() != depth) { // checked above
+      SmallVector<Size> known(x.sizes);
+      known.back() = depth;
+      x = raiser.reshapedChecked(x, known);
+    }
+    raiser.set(node, linear(raiser, node, x, *weight, transposed));
     return success();
   }
   if (recognizeAttention(raiser, node))
@@ -173,26 +169,37 @@ LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
     raiser.set(node, std::move(product));
     return success();
   }
-  if (hasC && !raiser.broadcast(raiser.input(node, 2).sizes, product.sizes))
+  if (hasC && raiser.broadcast(raiser.input(node, 2).sizes, product.sizes) != product.sizes)
     return raiser.fail(node, "C does not broadcast to the product");
   raiser.set(node, raiser.generated(product.elementType, product.sizes, [&](OpBuilder &inner, ValueRange at) -> Value {
-    Location l = node.getLoc();
-    Value sum = raiser.element(inner, product, at);
-    Type type = sum.getType();
+    Expressions s{inner, node.getLoc()};
+    Type type = raiser.internalType(product.elementType);
+    // Integers are scaled in f64, and the sum is cut towards zero.
+    bool exact = isa<FloatType>(type) || (alpha == std::trunc(alpha) && beta == std::trunc(beta));
+    Type wide = exact ? type : inner.getF64Type();
+    bool isUnsigned = raiser.isUnsigned(product.elementType);
     auto scaled = [&](Value x, float factor) -> Value {
-      if (factor == 1)
-        return x;
-      return arith::MulFOp::create(inner, l, x, arith::ConstantOp::create(inner, l, inner.getFloatAttr(type, factor)));
+      if (!exact)
+        x = isUnsigned ? arith::UIToFPOp::create(inner, s.l, wide, x).getResult()
+                       : arith::SIToFPOp::create(inner, s.l, wide, x).getResult();
+      return factor == 1 ? x : s.mul(x, s.constant(wide, factor));
     };
-    sum = scaled(sum, alpha);
+    Value sum = scaled(raiser.element(inner, product, at), alpha);
     if (hasC)
-      sum = arith::AddFOp::create(inner, l, sum, scaled(raiser.element(inner, raiser.input(node, 2), at), beta));
-    return sum;
+      sum = s.add(sum, scaled(raiser.element(inner, raiser.input(node, 2), at), beta));
+    if (exact)
+      return sum;
+    return isUnsigned ? arith::FPToUIOp::create(inner, s.l, type, sum).getResult()
+                      : arith::FPToSIOp::create(inner, s.l, type, sum).getResult();
   }));
   return success();
 }
 
 } // namespace
+
+Known raise::raiseLinear(Raiser &raiser, onnx::NodeOp node, Known &x, Known &weight, bool transposed, Value bias) {
+  return linear(raiser, node, x, weight, transposed, bias);
+}
 
 bool raise::recognizeBias(Raiser &raiser, onnx::NodeOp add) {
   for (unsigned side : {0u, 1u}) {

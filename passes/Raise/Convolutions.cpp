@@ -146,7 +146,7 @@ LogicalResult raiseConv(Raiser &raiser, onnx::NodeOp node) {
       windowOf(raiser, node, ArrayRef<Size>(x.sizes).drop_front(2), c->kernel, /*mayCeil=*/false);
   if (failed(window))
     return failure();
-  if (c->group == 1 && w.constant && raiser.internalType(x.elementType).isF32()) {
+  if (c->group == 1 && w.constant && !w.given && raiser.internalType(x.elementType).isF32()) {
     Known matrix =
         raiser.reshaped(w, {Size(c->out), elementCount(ArrayRef<Size>(w.sizes).drop_front())});
     if (raiser.isMatrix(matrix)) {

@@ -144,7 +144,7 @@ LogicalResult raiseElementwise(Raiser &raiser, onnx::NodeOp node, const Elementw
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Scalars
+// Expressions
 //===------------------------------------------------------------------------------------------===//
 
 template <typename Op> Scalar op() {

@@ -3,39 +3,14 @@
 // Operators that move elements: each output element is one input element, found by index arithmetic. On contents that are
 // known the same arithmetic is done here and now.
 
-#include "passes/Raise/Raiser.h"
-
-#include "dialects/ONNX/ElementType.h"
-
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Raise/AttentionForm.h"
+#include "passes/Raise/Numbers.h"
 
 using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
-namespace Element = otf::onnx::ElementType;
 
 namespace {
-
-Value indexConstant(OpBuilder &b, Location l, const Size &size) {
-  if (std::optional<int64_t> constant = size.constant())
-    return arith::ConstantIndexOp::create(b, l, *constant);
-  return SizeOp::create(b, l, size);
-}
-
-/// Moves contents where there are any: `position` maps each output position to an input position.
-template <typename Position>
-void moveContents(const Known &input, Known &result, size_t count, Position position) {
-  if (input.integers) {
-    result.integers.emplace();
-    for (size_t i = 0; i != count; ++i)
-      result.integers->push_back((*input.integers)[position(i)]);
-  }
-  if (input.reals) {
-    result.reals.emplace();
-    for (size_t i = 0; i != count; ++i)
-      result.reals->push_back((*input.reals)[position(i)]);
-  }
-}
 
 LogicalResult raiseTranspose(Raiser &raiser, onnx::NodeOp node) {
   Known &input = raiser.input(node, 0);
@@ -64,153 +39,30 @@ LogicalResult raiseTranspose(Raiser &raiser, onnx::NodeOp node) {
   return success();
 }
 
-/// One axis of a slice: output index i is input index start + i·step.
-struct Range {
-  Size start = 0;
-  int64_t step = 1;
-};
-
-/// The bounds of a slice of an axis of `extent`. What is clamped at run time in ONNX must be decidable here.
-std::optional<std::pair<Range, Size>> sliceAxis(const Size &extent, Size start, Size end, int64_t step) {
-  if (step != 1 && !(extent.isConstant() && start.isConstant() && end.isConstant()))
-    return std::nullopt;
-  if (extent.isConstant() && start.isConstant() && end.isConstant()) {
-    int64_t n = *extent.constant(), first = *start.constant(), last = *end.constant();
-    first += first < 0 ? n : 0;
-    last += last < 0 ? n : 0;
-    if (n == 0)
-      return std::pair(Range{0, step}, Size(0));
-    first = std::clamp<int64_t>(first, 0, step > 0 ? n : n - 1);
-    last = std::clamp<int64_t>(last, step > 0 ? 0 : -1, n);
-    int64_t distance = step > 0 ? last - first : first - last, stride = step > 0 ? step : -step;
-    return std::pair(Range{first, step}, Size(distance <= 0 ? 0 : (distance + stride - 1) / stride));
-  }
-  auto resolve = [&](const Size &at) -> Size {
-    if (std::optional<int64_t> constant = at.constant()) {
-      if (*constant >= int64_t(1) << 30) // "to the end"
-        return extent;
-      if (*constant < 0)
-        return extent + at;
-    }
-    return at;
-  };
-  Size first = resolve(start), last = resolve(end);
-  if (!first.isAtLeast(0) || !last.isAtLeast(first) || !extent.isAtLeast(last))
-    return std::nullopt;
-  return std::pair(Range{first, 1}, last - first);
-}
-
-LogicalResult raiseSlice(Raiser &raiser, onnx::NodeOp node) {
-  Known &input = raiser.input(node, 0);
-  // Attributes before opset 10, inputs since.
-  auto list = [&](unsigned position, StringRef name) -> std::optional<SmallVector<Size>> {
-    if (raiser.hasInput(node, position)) {
-      Known &what = raiser.input(node, position);
-      if (!what.integers)
-        return std::nullopt;
-      return *what.integers;
-    }
-    SmallVector<Size> values;
-    if (auto array = dyn_cast_or_null<DenseI64ArrayAttr>(node.attribute(name)))
-      for (int64_t value : array.asArrayRef())
-        values.push_back(value);
-    return values;
-  };
-  auto starts = list(1, "starts"), ends = list(2, "ends"), axes = list(3, "axes"), steps = list(4, "steps");
-  if (!starts || !ends || !axes || !steps)
-    return raiser.fail(node, "its bounds depend on data");
-  if (axes->empty())
-    for (size_t i = 0; i != starts->size(); ++i)
-      axes->push_back(int64_t(i));
-  if (steps->empty())
-    steps->assign(starts->size(), Size(1));
-  if (ends->size() != starts->size() || axes->size() != starts->size() || steps->size() != starts->size())
-    return raiser.fail(node, "starts, ends, axes and steps differ in length");
-  SmallVector<Range> ranges(input.rank());
-  Known result;
-  result.elementType = input.elementType;
-  result.sizes = input.sizes;
-  for (size_t i = 0; i != starts->size(); ++i) {
-    std::optional<int64_t> axis = (*axes)[i].constant(), step = (*steps)[i].constant();
-    if (!axis || !step || *step == 0)
-      return raiser.fail(node, "axes and steps must be constant, and steps not 0");
-    int64_t at = *axis < 0 ? *axis + int64_t(input.rank()) : *axis;
-    if (at < 0 || at >= int64_t(input.rank()))
-      return raiser.fail(node, "axis " + Twine(*axis) + " is outside rank " + Twine(input.rank()));
-    auto sliced = sliceAxis(input.sizes[at], (*starts)[i], (*ends)[i], *step);
-    if (!sliced)
-      return raiser.fail(node, "whether its bounds lie inside the dimension of size " + input.sizes[at].str() +
-                                   " depends on the input (a slice from start to end, or with constant sizes, is supported)");
-    ranges[at] = sliced->first;
-    result.sizes[at] = sliced->second;
-  }
-  if (result.sizes == input.sizes &&
-      llvm::all_of(ranges, [](const Range &r) { return r.step == 1 && r.start == Size(0); })) {
-    raiser.set(node, Known(input));
-    return success();
-  }
-  std::optional<int64_t> count = elementCount(result.sizes).constant();
-  if ((input.integers || input.reals) && count && input.rank() == 1) {
-    moveContents(input, result, *count,
-                 [&](size_t i) { return *ranges[0].start.constant() + int64_t(i) * ranges[0].step; });
-    raiser.set(node, std::move(result));
-    return success();
-  }
-  raiser.set(node, raiser.generated(input.elementType, result.sizes, [&](OpBuilder &b, ValueRange indices) {
-    Location l = node.getLoc();
-    SmallVector<Value> at;
-    for (auto [index, range] : llvm::zip(indices, ranges)) {
-      Value i = index;
-      if (range.step != 1)
-        i = arith::MulIOp::create(b, l, i, arith::ConstantIndexOp::create(b, l, range.step));
-      if (range.start != Size(0))
-        i = arith::AddIOp::create(b, l, i, indexConstant(b, l, range.start));
-      at.push_back(i);
-    }
-    return raiser.element(b, input, at);
-  }));
-  return success();
-}
-
 /// The part of a Concat along `axis` that holds each index, by nested selects. All parts are read, at indices that are
 /// clamped into them, so that no load leaves its tensor.
-Value concatElement(Raiser &raiser, OpBuilder &b, Location l, ArrayRef<Known *> parts, size_t axis,
-                    ValueRange indices) {
+Value concatElement(Raiser &raiser, Expressions s, ArrayRef<Known *> parts, size_t axis, ValueRange indices) {
   Value result;
   Size start = 0;
-  Value zero = arith::ConstantIndexOp::create(b, l, 0);
+  Value zero = s.index(0);
+  Type type = raiser.internalType(parts.front()->elementType);
   for (Known *part : parts) {
     if (part->sizes[axis] == Size(0))
       continue;
     SmallVector<Value> at(indices);
-    Value begin = indexConstant(b, l, start);
-    Value local = arith::SubIOp::create(b, l, indices[axis], begin);
-    Value last = indexConstant(b, l, part->sizes[axis] - Size(1));
-    local = arith::MaxSIOp::create(b, l, arith::MinSIOp::create(b, l, local, last), zero);
-    at[axis] = local;
+    Value begin = s.index(start);
+    Value local = s.sub(indices[axis], begin);
+    Value last = s.index(part->sizes[axis] - Size(1));
+    at[axis] = s.max(s.min(local, last), zero);
     // A part may be empty at run time; then nothing may be read.
-    Value value;
-    if (part->sizes[axis].isConstant()) {
-      value = raiser.element(b, *part, at);
-    } else {
-      Type type = raiser.internalType(part->elementType);
-      Value some = arith::CmpIOp::create(b, l, arith::CmpIPredicate::sge, last, zero);
-      auto branch = scf::IfOp::create(b, l, TypeRange(type), some, /*withElseRegion=*/true);
-      OpBuilder then = branch.getThenBodyBuilder(), otherwise = branch.getElseBodyBuilder();
-      scf::YieldOp::create(then, l, raiser.element(then, *part, at));
-      scf::YieldOp::create(otherwise, l,
-                           arith::ConstantOp::create(otherwise, l, otherwise.getZeroAttr(type)).getResult());
-      value = branch.getResult(0);
-    }
-    if (!result) {
-      result = value;
-    } else {
-      Value here = arith::CmpIOp::create(b, l, arith::CmpIPredicate::sge, indices[axis], begin);
-      result = arith::SelectOp::create(b, l, here, value, result);
-    }
+    Value value = part->sizes[axis].isConstant()
+                      ? raiser.element(s.b, *part, at)
+                      : s.whenElseZero(s.atLeast(last, zero), type,
+                                       [&](Expressions then) { return raiser.element(then.b, *part, at); });
+    result = result ? s.select(s.atLeast(indices[axis], begin), value, result) : value;
     start = start + part->sizes[axis];
   }
-  return result;
+  return result ? result : s.zero(type); // of no parts with elements nothing is asked
 }
 
 LogicalResult raiseConcat(Raiser &raiser, onnx::NodeOp node) {
@@ -225,22 +77,25 @@ LogicalResult raiseConcat(Raiser &raiser, onnx::NodeOp node) {
   result.elementType = parts.front()->elementType;
   result.sizes = parts.front()->sizes;
   result.sizes[axis] = 0;
+  std::vector<Check> checks;
   for (Known *part : parts) {
     if (part->rank() != size_t(rank))
       return raiser.fail(node, "its inputs differ in rank");
     for (int64_t i = 0; i != rank; ++i)
-      if (i != axis && part->sizes[i] != result.sizes[i])
-        return raiser.fail(node, "its inputs differ in dimension " + Twine(i) + ": " +
-                                     part->sizes[i].str() + " and " + result.sizes[i].str());
+      if (i != axis && part->sizes[i] != result.sizes[i]) {
+        checks.push_back({part->sizes[i], result.sizes[i], "the sizes of dimension " + std::to_string(i) + " of its inputs"});
+        if (part->sizes[i].isConstant()) // a constant tells more
+          result.sizes[i] = part->sizes[i];
+      }
     result.sizes[axis] = result.sizes[axis] + part->sizes[axis];
   }
-  if (raiser.appendsToCache(node)) {
-    Known &update = *parts.back();
-    Value tensor = raiser.tensor(update);
-    Value past = parts.front()->state;
-    result.state = AppendOp::create(raiser.builder, node.getLoc(), past.getType(), past, tensor,
-                                    /*positions_first=*/false);
-    raiser.set(node, std::move(result));
+  if (failed(settled(raiser, node, {}, checks)))
+    return failure();
+  if (raiser.isCacheOf(node.getInputs()[0], node)) {
+    std::optional<Known> present = appendStep(raiser, node, node.getInputs()[0], *parts.back());
+    if (!present)
+      return failure();
+    raiser.set(node, std::move(*present));
     return success();
   }
   bool integers = rank == 1 && llvm::all_of(parts, [](Known *k) { return k->integers.has_value(); });
@@ -260,103 +115,102 @@ LogicalResult raiseConcat(Raiser &raiser, onnx::NodeOp node) {
     return success();
   }
   raiser.set(node, raiser.generated(result.elementType, result.sizes, [&](OpBuilder &b, ValueRange indices) {
-    return concatElement(raiser, b, node.getLoc(), parts, axis, indices);
+    return concatElement(raiser, Expressions{b, node.getLoc()}, parts, axis, indices);
   }));
   return success();
 }
 
-LogicalResult raiseSplit(Raiser &raiser, onnx::NodeOp node) {
+LogicalResult raiseTile(Raiser &raiser, onnx::NodeOp node) {
   Known &input = raiser.input(node, 0);
-  int64_t rank = input.rank(), axis = node.intOr("axis", 0);
-  axis = axis < 0 ? axis + rank : axis;
-  if (axis < 0 || axis >= rank)
-    return raiser.fail(node, "axis is outside rank " + Twine(rank));
-  SmallVector<Size> parts;
-  if (raiser.hasInput(node, 1)) {
-    if (!raiser.input(node, 1).integers)
-      return raiser.fail(node, "the sizes of its parts depend on data");
-    parts = *raiser.input(node, 1).integers;
-  } else if (auto given = dyn_cast_or_null<DenseI64ArrayAttr>(node.attribute("split"))) {
-    for (int64_t size : given.asArrayRef())
-      parts.push_back(size);
-  } else {
-    std::optional<int64_t> extent = input.sizes[axis].constant();
-    int64_t count = node.getOutputs().size();
-    if (!extent)
-      return raiser.fail(node, "a dimension that is not constant cannot be split evenly");
-    int64_t each = (*extent + count - 1) / count;
-    for (int64_t i = 0; i != count; ++i)
-      parts.push_back(std::min(each, *extent - std::min(*extent, i * each)));
+  FailureOr<SmallVector<Number>> repeats = numbersOf(raiser, node, 1);
+  if (failed(repeats))
+    return failure();
+  if (repeats->size() != input.rank())
+    return raiser.fail(node, "it has " + Twine(repeats->size()) + " repeats for " + Twine(input.rank()) + " dimensions");
+  SmallVector<Number> extents;
+  for (auto [size, times] : llvm::zip(input.sizes, *repeats))
+    extents.push_back(Number(size) * maximum(times, 0));
+  FailureOr<SmallVector<Size>> sizes = settled(raiser, node, extents);
+  if (failed(sizes))
+    return failure();
+  if (*sizes == input.sizes) {
+    raiser.set(node, Known(input));
+    return success();
   }
-  if (parts.size() != node.getOutputs().size())
-    return raiser.fail(node, "it has " + Twine(parts.size()) + " sizes for " +
-                                 Twine(node.getOutputs().size()) + " outputs");
-  Size start = 0;
-  for (auto [output, part] : llvm::enumerate(parts)) {
-    SmallVector<Size> sizes(input.sizes);
-    sizes[axis] = part;
-    Size first = start;
-    raiser.set(node, raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
-      SmallVector<Value> at(indices);
-      if (first != Size(0))
-        at[axis] = arith::AddIOp::create(b, node.getLoc(), at[axis], indexConstant(b, node.getLoc(), first));
-      return raiser.element(b, input, at);
-    }), output);
-    start = start + part;
-  }
-  if (start != input.sizes[axis])
-    return raiser.fail(node, "its parts sum to " + start.str() + ", not to " + input.sizes[axis].str());
+  raiser.set(node, raiser.generated(input.elementType, *sizes, [&](OpBuilder &b, ValueRange indices) {
+    Expressions s{b, node.getLoc()};
+    SmallVector<Value> at(indices);
+    for (size_t i = 0; i != at.size(); ++i)
+      if ((*sizes)[i] != input.sizes[i] && input.sizes[i] != Size(1))
+        at[i] = s.rem(at[i], s.index(input.sizes[i]));
+    return raiser.element(b, input, at);
+  }));
   return success();
 }
 
-LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
-  Known &data = raiser.input(node, 0), &ids = raiser.input(node, 1);
-  int64_t rank = data.rank(), axis = node.intOr("axis", 0);
-  axis = axis < 0 ? axis + rank : axis;
-  if (axis < 0 || axis >= rank)
-    return raiser.fail(node, "axis is outside rank " + Twine(rank));
-  Known result;
-  result.elementType = data.elementType;
-  result.sizes.assign(data.sizes.begin(), data.sizes.begin() + axis);
-  result.sizes.append(ids.sizes.begin(), ids.sizes.end());
-  result.sizes.append(data.sizes.begin() + axis + 1, data.sizes.end());
+/// The first lengths[i] elements along the time axis come in reverse, the rest as they are.
+LogicalResult raiseReverseSequence(Raiser &raiser, onnx::NodeOp node) {
+  Known &input = raiser.input(node, 0), &lengths = raiser.input(node, 1);
+  std::optional<int64_t> time = axisInside(node.intOr("time_axis", 0), input.rank());
+  std::optional<int64_t> batch = axisInside(node.intOr("batch_axis", 1), input.rank());
+  if (!time || !batch || *time == *batch)
+    return raiser.fail(node, "time_axis and batch_axis must be two axes inside rank " + Twine(input.rank()));
+  if (lengths.rank() != 1 || lengths.sizes[0] != input.sizes[*batch])
+    return raiser.fail(node, "sequence_lens must have " + input.sizes[*batch].str() + " elements");
+  raiser.set(node, raiser.generated(input.elementType, input.sizes, [&](OpBuilder &b, ValueRange indices) {
+    Expressions s{b, node.getLoc()};
+    SmallVector<Value> at(indices);
+    Value length = s.toIndex(raiser.element(b, lengths, {indices[*batch]}));
+    length = s.min(length, s.index(input.sizes[*time]));
+    Value mirrored = s.sub(s.add(length, -1), at[*time]);
+    at[*time] = s.select(s.less(at[*time], length), mirrored, at[*time]);
+    return raiser.element(b, input, at);
+  }));
+  return success();
+}
 
-  std::optional<SmallVector<int64_t>> positions = raiser.constants(node.getInputs()[1]);
-  if ((data.integers || data.reals) && rank == 1 && positions) {
-    int64_t extent = *data.sizes[0].constant();
-    for (int64_t &position : *positions) {
-      if (position < -extent || position >= extent)
-        return raiser.fail(node, "index " + Twine(position) + " is outside " + Twine(extent));
-      position += position < 0 ? extent : 0;
-    }
-    moveContents(data, result, positions->size(), [&](size_t i) { return (*positions)[i]; });
-    raiser.set(node, std::move(result));
-    return success();
-  }
-  raiser.limitIndices(node.getInputs()[1], data.sizes[axis]);
-  if (axis == 0 && raiser.isMatrix(data) && !ids.integers) {
-    Value table = raiser.matrix(data, /*transposed=*/false);
-    result.tensor = EmbeddingOp::create(raiser.builder, node.getLoc(),
-                                        tensorType(raiser.builder.getF32Type(), result.sizes),
-                                        raiser.tensor(ids), table);
-    raiser.set(node, std::move(result));
-    return success();
-  }
-  raiser.set(node, raiser.generated(data.elementType, result.sizes, [&](OpBuilder &b, ValueRange indices) {
-    Location l = node.getLoc();
-    Value id = raiser.element(b, ids, indices.slice(axis, ids.rank()));
-    Value at = arith::IndexCastOp::create(b, l, b.getIndexType(), id);
-    Value extent = indexConstant(b, l, data.sizes[axis]);
-    Value zero = arith::ConstantIndexOp::create(b, l, 0);
-    Value negative = arith::CmpIOp::create(b, l, arith::CmpIPredicate::slt, at, zero);
-    at = arith::SelectOp::create(b, l, negative, arith::AddIOp::create(b, l, at, extent), at);
-    // An index outside is the caller's mistake; it must not become a read outside.
-    Value last = arith::SubIOp::create(b, l, extent, arith::ConstantIndexOp::create(b, l, 1));
-    at = arith::MaxSIOp::create(b, l, arith::MinSIOp::create(b, l, at, last), zero);
-    SmallVector<Value> all(indices.begin(), indices.begin() + axis);
-    all.push_back(at);
-    llvm::append_range(all, indices.drop_front(axis + ids.rank()));
-    return raiser.element(b, data, all);
+/// Both directions read a dimension's index split by the block: out = block·in + offset.
+LogicalResult raiseDepthToSpace(Raiser &raiser, onnx::NodeOp node) {
+  Known &input = raiser.input(node, 0);
+  int64_t block = node.intOr("blocksize", 0);
+  bool depthFirst = node.stringOr("mode", "DCR") == "DCR";
+  if (input.rank() != 4 || block <= 0 || (!depthFirst && node.stringOr("mode", "DCR") != "CRD"))
+    return raiser.fail(node, "expects rank 4, a positive blocksize, and mode DCR or CRD");
+  std::optional<Size> depth = input.sizes[1].divide(Size(block) * Size(block));
+  if (!depth)
+    return raiser.fail(node, "its " + input.sizes[1].str() + " channels must divide by " + Twine(block) + " squared");
+  SmallVector<Size> sizes = {input.sizes[0], *depth, input.sizes[2] * Size(block), input.sizes[3] * Size(block)};
+  raiser.set(node, raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
+    Expressions s{b, node.getLoc()};
+    Value extent = s.index(block);
+    Value row = s.rem(indices[2], extent), column = s.rem(indices[3], extent);
+    Value offset = s.add(s.mul(row, block), column);
+    Value channel = depthFirst ? s.add(s.mul(offset, s.index(*depth)), indices[1])
+                               : s.add(s.mul(indices[1], block * block), offset);
+    return raiser.element(b, input, {indices[0], channel, s.div(indices[2], extent), s.div(indices[3], extent)});
+  }));
+  return success();
+}
+
+LogicalResult raiseSpaceToDepth(Raiser &raiser, onnx::NodeOp node) {
+  Known &input = raiser.input(node, 0);
+  int64_t block = node.intOr("blocksize", 0);
+  bool depthFirst = node.stringOr("mode", "DCR") == "DCR";
+  if (input.rank() != 4 || block <= 0 || (!depthFirst && node.stringOr("mode", "DCR") != "CRD"))
+    return raiser.fail(node, "expects rank 4, a positive blocksize, and mode DCR or CRD");
+  std::optional<Size> height = input.sizes[2].divide(block), width = input.sizes[3].divide(block);
+  if (!height || !width)
+    return raiser.fail(node, "its dimensions " + input.sizes[2].str() + " and " + input.sizes[3].str() +
+                                 " must divide by " + Twine(block));
+  SmallVector<Size> sizes = {input.sizes[0], input.sizes[1] * Size(block) * Size(block), *height, *width};
+  raiser.set(node, raiser.generated(input.elementType, sizes, [&](OpBuilder &b, ValueRange indices) {
+    Expressions s{b, node.getLoc()};
+    Value squared = s.index(block * block), channels = s.index(input.sizes[1]);
+    Value channel = depthFirst ? s.rem(indices[1], channels) : s.div(indices[1], squared);
+    Value offset = depthFirst ? s.div(indices[1], channels) : s.rem(indices[1], squared);
+    Value row = s.div(offset, s.index(block)), column = s.rem(offset, s.index(block));
+    return raiser.element(b, input, {indices[0], channel, s.add(s.mul(indices[2], block), row),
+                                     s.add(s.mul(indices[3], block), column)});
   }));
   return success();
 }
@@ -365,8 +219,9 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
 
 void raise::registerMovement(Registry &registry) {
   registry.add("Transpose", raiseTranspose, 1, 1);
-  registry.add("Slice", raiseSlice, 1, 5);
   registry.add("Concat", raiseConcat, 1, kAnyNumber);
-  registry.add("Split", raiseSplit, 1, 2);
-  registry.add("Gather", raiseGather, 2, 2);
+  registry.add("Tile", raiseTile, 2, 2);
+  registry.add("ReverseSequence", raiseReverseSequence, 2, 2, 10);
+  registry.add("DepthToSpace", raiseDepthToSpace, 1, 1);
+  registry.add("SpaceToDepth", raiseSpaceToDepth, 1, 1);
 }

@@ -102,28 +102,40 @@ bool raise::recognizeScaledNorm(Raiser &raiser, onnx::NodeOp mul) {
   return false;
 }
 
-/// (g · sigmoid(g)) · up.
-bool raise::recognizeGatedActivation(Raiser &raiser, onnx::NodeOp mul) {
-  for (unsigned side : {0u, 1u}) {
-    onnx::NodeOp silu = raiser.node(mul.getInputs()[side], "Mul");
-    if (!silu)
-      continue;
+/// What a value applies an activation to: g · sigmoid(g), Swish, Gelu.
+static std::optional<std::pair<Value, Activation>> activated(Raiser &raiser, Value value) {
+  if (onnx::NodeOp silu = raiser.node(value, "Mul"))
     for (unsigned gateSide : {0u, 1u}) {
       onnx::NodeOp sigmoid = raiser.node(silu.getInputs()[1 - gateSide], "Sigmoid");
       Value gate = raiser.source(silu.getInputs()[gateSide]);
-      if (!sigmoid || raiser.source(sigmoid.getInputs()[0]) != gate)
-        continue;
-      Known &g = raiser.known(gate), &up = raiser.known(raiser.source(mul.getInputs()[1 - side]));
-      if (g.sizes != up.sizes || !isa<Float32Type>(raiser.internalType(up.elementType)))
-        continue;
-      Value gateTensor = raiser.tensor(g), upTensor = raiser.tensor(up);
-      Known result = up;
-      result.tensor = GatedActivationOp::create(raiser.builder, mul.getLoc(), upTensor.getType(),
-                                                ActivationAttr::get(raiser.builder.getContext(), Activation::silu),
-                                                gateTensor, upTensor);
-      raiser.set(mul, std::move(result));
-      return true;
+      if (sigmoid && raiser.source(sigmoid.getInputs()[0]) == gate)
+        return std::pair(gate, Activation::silu);
     }
+  if (onnx::NodeOp swish = raiser.node(value, "Swish"); swish && swish.floatOr("alpha", 1) == 1)
+    return std::pair(raiser.source(swish.getInputs()[0]), Activation::silu);
+  if (onnx::NodeOp gelu = raiser.node(value, "Gelu"))
+    return std::pair(raiser.source(gelu.getInputs()[0]),
+                     gelu.stringOr("approximate", "none") == "tanh" ? Activation::gelu_tanh : Activation::gelu);
+  return std::nullopt;
+}
+
+/// f(g) · up.
+bool raise::recognizeGatedActivation(Raiser &raiser, onnx::NodeOp mul) {
+  for (unsigned side : {0u, 1u}) {
+    auto match = activated(raiser, mul.getInputs()[side]);
+    if (!match)
+      continue;
+    Known &g = raiser.known(match->first), &up = raiser.known(raiser.source(mul.getInputs()[1 - side]));
+    if (g.sizes != up.sizes || !isa<Float32Type>(raiser.internalType(up.elementType)) ||
+        !isa<Float32Type>(raiser.internalType(g.elementType)))
+      continue;
+    Value gateTensor = raiser.tensor(g), upTensor = raiser.tensor(up);
+    Known result = up;
+    result.tensor = GatedActivationOp::create(raiser.builder, mul.getLoc(), upTensor.getType(),
+                                              ActivationAttr::get(raiser.builder.getContext(), match->second), gateTensor,
+                                              upTensor);
+    raiser.set(mul, std::move(result));
+    return true;
   }
   return false;
 }

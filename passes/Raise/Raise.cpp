@@ -8,6 +8,7 @@
 #include "passes/Raise/Raiser.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -48,9 +49,10 @@ struct RaisePass : PassWrapper<RaisePass, OperationPass<ModuleOp>> {
   /// Removes what recognised patterns left behind. Users stand after what they use, so one walk backwards suffices.
   void removeUnused(ModuleOp module) {
     for (auto function : module.getOps<func::FuncOp>())
-      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-        if (op.use_empty() && isOpTriviallyDead(&op))
-          op.erase();
+      function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+        if (isOpTriviallyDead(op))
+          op->erase();
+      });
     llvm::StringSet<> used;
     module.walk([&](UseOp use) { used.insert(use.getWeight()); });
     for (auto weight : llvm::make_early_inc_range(module.getOps<WeightOp>()))

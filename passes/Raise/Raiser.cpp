@@ -18,8 +18,23 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerElementwise(registry);
   registerShapes(registry);
   registerMovement(registry);
-  registerReductions(registry);
+  registerSlicing(registry);
+  registerPadding(registry);
+  registerIndexing(registry);
+  registerMatrices(registry);
+  registerImages(registry);
+  registerEinsum(registry);
+  registerReduce(registry);
+  registerSignal(registry);
+  registerWindows(registry);
   registerContractions(registry);
+  registerNorms(registry);
+  registerControl(registry);
+  registerRecurrent(registry);
+  registerScans(registry);
+  registerScatter(registry);
+  registerSelection(registry);
+  registerSorting(registry);
   registerNormalizations(registry);
   registerSoftmax(registry);
   registerConvolutions(registry);
@@ -29,6 +44,16 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerResize(registry);
   registerTfIdf(registry);
   registerTraining(registry);
+  registerQuantization(registry);
+  registerIntegerContractions(registry);
+  registerQuantizedContrib(registry);
+  registerQuantizedConvolutions(registry);
+  registerGivenWeights(registry);
+  registerMixtureOfExperts(registry);
+  registerStandardAttention(registry);
+  registerContribAttention(registry);
+  registerContribNorms(registry);
+  registerFusedMatMul(registry);
 }
 
 LogicalResult Raiser::fail(onnx::NodeOp node, const Twine &what) {
@@ -85,44 +110,9 @@ LogicalResult Raiser::checkOperators() {
 // The walk
 //===------------------------------------------------------------------------------------------===//
 
-/// A cache is an argument whose only data use is as the first part of a Concat along the last axis but one that the
-/// model returns. Names do not matter.
-void Raiser::findCaches() {
-  takenSymbols = {"past", "capacity"};
-  auto results = cast<func::ReturnOp>(source_.getBody().front().getTerminator()).getOperands();
-  for (BlockArgument argument : source_.getArguments()) {
-    auto dims = source_.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "onnx.dims");
-    onnx::NodeOp concat;
-    bool cache = dims && dims.size() == 4;
-    for (Operation *user : argument.getUsers()) {
-      auto node = dyn_cast<onnx::NodeOp>(user);
-      if (node && node.is("Shape"))
-        continue;
-      int64_t axis = node ? node.intOr("axis", 0) : 0;
-      cache &= node && !concat && node.is("Concat") && node.getInputs().size() == 2 &&
-               node.getInputs()[0] == argument && (axis == -2 || axis == 2);
-      concat = node;
-    }
-    auto heads = cache ? dyn_cast<IntegerAttr>(dims[1]) : IntegerAttr();
-    auto width = cache ? dyn_cast<IntegerAttr>(dims[3]) : IntegerAttr();
-    auto type = source_.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "onnx.type");
-    if (!concat || !heads || !width || !isa<StringAttr>(dims[2]) || !type ||
-        !isFloat(type.getInt()) || !llvm::is_contained(results, concat.getOutputs()[0]))
-      continue;
-    unsigned result = llvm::find(results, concat.getOutputs()[0]) - results.begin();
-    // The cached length becomes the symbol that the runtime counts.
-    StringRef length = cast<StringAttr>(dims[2]).getValue();
-    std::optional<Size> parsed = Size::parse(length);
-    bool oneName = length != "?" && (!parsed || *parsed == Size::symbol(length.trim()));
-    if (!oneName)
-      continue;
-    symbolNames[length.trim().str()] = "past";
-    caches[argument.getArgNumber()] = {result, concat, {}};
-  }
-}
-
 LogicalResult Raiser::raiseArguments() {
   Block &block = target.getBody().front();
+  std::vector<SmallVector<Size>> sizes = argumentSizes();
   for (BlockArgument argument : source_.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto name = source_.getArgAttrOfType<StringAttr>(number, "onnx.name");
@@ -134,9 +124,7 @@ LogicalResult Raiser::raiseArguments() {
              << (type ? "shape" : "type") << " (run the exporter's shape inference)";
     Known what;
     what.elementType = type.getInt();
-    for (Attribute dim : dims)
-      what.sizes.push_back(readSize(dim));
-    what.sizes = checked(what.sizes);
+    what.sizes = checked(sizes[number]);
     if (impossibleSize)
       return emitError(argument.getLoc()) << "input " << name << " has " << *impossibleSize;
     if (!internalType(what.elementType))
@@ -144,18 +132,9 @@ LogicalResult Raiser::raiseArguments() {
              << "input " << name << " has element type "
              << onnx::elementTypeName(what.elementType) << ", which is not supported";
     if (isCache(number)) {
-      auto results = source_.getResultAttrOfType<StringAttr>(caches[number].result, "onnx.name");
-      auto state = StateType::get(builder.getContext(), *what.sizes[1].constant(),
-                                  *what.sizes[3].constant(), builder.getF32Type());
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPoint(target);
-      CacheOp op = CacheOp::create(builder, argument.getLoc(), name, TypeAttr::get(state), name,
-                                   results ? results : name);
-      symbols.insert(op);
-      caches[number].op = op;
-      builder.setInsertionPointToStart(&block);
-      what.state = StateOp::create(builder, argument.getLoc(), state, op.getSymName());
       known(argument) = std::move(what);
+      if (Known &cache = known(argument); cache.sizes[1].isConstant() && cache.sizes[3].isConstant())
+        (void)cacheState(argument, cache.sizes[1], cache.sizes[3]);
       continue;
     }
     Type stored = storedType(what.elementType);
@@ -177,7 +156,10 @@ LogicalResult Raiser::raiseArguments() {
 }
 
 LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
-  const Registry::Entry &entry = *registry.find(node);
+  const Registry::Entry *found = registry.find(node);
+  if (!found || !found->raise) // of a node of the model it was checked before
+    return fail(node, "is not supported");
+  const Registry::Entry &entry = *found;
   if (node.getInputs().size() > entry.most)
     return fail(node, "it has " + Twine(node.getInputs().size()) + " inputs, and takes at most " + Twine(entry.most));
   for (unsigned i = 0; i != entry.least; ++i)
@@ -188,17 +170,15 @@ LogicalResult Raiser::raiseNode(onnx::NodeOp node) {
       return fail(node, "an input of it has no known type");
   if (node.getDomain().empty() && int64_t(node.getVersion()) < kOldestOperatorSet && failed(checkOlder(*this, node)))
     return failure();
+  if (failed(checkBefore(*this, node)))
+    return failure();
   if (failed(entry.raise(*this, node)))
     return failure();
   for (Value output : node.getOutputs())
     (void)checked(known(output).sizes);
   if (impossibleSize)
     return fail(node, "its result would have " + *impossibleSize);
-  return success();
-}
-
-bool Raiser::appendsToCache(onnx::NodeOp concat) {
-  return llvm::any_of(caches, [&](auto &entry) { return entry.second.concat == concat.getOperation(); });
+  return checkAfter(*this, node);
 }
 
 LogicalResult Raiser::raiseReturn() {
@@ -233,27 +213,8 @@ LogicalResult Raiser::raiseReturn() {
   return success();
 }
 
-LogicalResult Raiser::run() {
-  source_ = module.lookupSymbol<func::FuncOp>("main");
-  if (!source_ || !source_.getBody().hasOneBlock() ||
-      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
-    return module.emitError() << "has no function @main that ends in a return";
-  if (failed(checkOperators()))
-    return failure();
-  builder.setInsertionPointAfter(source_);
-  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
-  builder.setInsertionPointToStart(target.addEntryBlock());
-  currentLocation = source_.getLoc();
-  // A weight takes the name of the initializer that it replaces.
-  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
-    initializers[initializer.getSymName()] = initializer;
-    symbols.remove(initializer);
-  }
-  findCaches();
-  if (failed(raiseArguments()))
-    return failure();
-  builder.setInsertionPointToEnd(&target.getBody().front());
-  for (Operation &op : source_.getBody().front().without_terminator()) {
+LogicalResult Raiser::raiseNodes(Block &block) {
+  for (Operation &op : block.without_terminator()) {
     currentLocation = op.getLoc();
     if (auto get = dyn_cast<onnx::GetOp>(op)) {
       onnx::InitializerOp initializer = initializers.lookup(get.getInitializer());
@@ -276,6 +237,45 @@ LogicalResult Raiser::run() {
       return op.emitError() << "is not an onnx operation";
     }
   }
+  return success();
+}
+
+LogicalResult Raiser::inRegion(Region &region, TypeRange argumentTypes,
+                               llvm::function_ref<LogicalResult(Block &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&region, {}, argumentTypes,
+                                     SmallVector<Location>(argumentTypes.size(), *currentLocation));
+  Location location = *currentLocation;
+  LogicalResult done = body(*block);
+  currentLocation = location;
+  for (auto &[value, what] : values)
+    if (what.tensor && region.isAncestor(what.tensor.getParentRegion()))
+      what.tensor = nullptr;
+  return done;
+}
+
+LogicalResult Raiser::run() {
+  source_ = module.lookupSymbol<func::FuncOp>("main");
+  if (!source_ || !source_.getBody().hasOneBlock() ||
+      !isa_and_nonnull<func::ReturnOp>(source_.getBody().front().empty() ? nullptr : &source_.getBody().front().back()))
+    return module.emitError() << "has no function @main that ends in a return";
+  if (failed(checkOperators()))
+    return failure();
+  builder.setInsertionPointAfter(source_);
+  target = func::FuncOp::create(builder, source_.getLoc(), "raised", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(target.addEntryBlock());
+  currentLocation = source_.getLoc();
+  // A weight takes the name of the initializer that it replaces.
+  for (auto initializer : module.getOps<onnx::InitializerOp>()) {
+    initializers[initializer.getSymName()] = initializer;
+    symbols.remove(initializer);
+  }
+  findCaches();
+  if (failed(raiseArguments()))
+    return failure();
+  builder.setInsertionPointToEnd(&target.getBody().front());
+  if (failed(raiseNodes(source_.getBody().front())))
+    return failure();
   if (failed(raiseReturn()))
     return failure();
   source_.erase();

@@ -27,8 +27,17 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <vector>
 
 namespace otf::raise {
+
+/// Quantized codes in the file that a value is the dequantization of.
+struct GivenCodes {
+  onnx::FileBlobAttr codes;
+  mlir::Attribute how; // otf::GivenAttr, of the matrix as it lies in the file
+  std::string name;
+  std::function<mlir::Value()> dequantize; // makes the value as a tensor, for who needs it; may be null
+};
 
 /// What is known about an ONNX value.
 struct Known {
@@ -38,6 +47,7 @@ struct Known {
   std::optional<llvm::SmallVector<double>> reals;  // contents of a small constant float tensor
   mlir::Attribute constant;            // onnx::FileBlobAttr of a constant whose bytes stay in the file
   std::string name;                    // of that constant
+  std::optional<GivenCodes> given;     // where the file has the value quantized
   mlir::Value tensor;                  // the raised value; made on demand where contents suffice
   mlir::Value state;                   // the cache after the step, for a present key or value
 
@@ -81,8 +91,23 @@ inline constexpr int64_t kOldestOperatorSet = 7;
 void registerElementwise(Registry &);
 void registerShapes(Registry &);
 void registerMovement(Registry &);
-void registerReductions(Registry &);
+void registerSlicing(Registry &);
+void registerPadding(Registry &);
+void registerIndexing(Registry &);
+void registerMatrices(Registry &);
+void registerImages(Registry &);
+void registerEinsum(Registry &);
+void registerReduce(Registry &);
+void registerSignal(Registry &);
+void registerWindows(Registry &);
 void registerContractions(Registry &);
+void registerNorms(Registry &);
+void registerControl(Registry &);
+void registerRecurrent(Registry &);
+void registerScans(Registry &);
+void registerScatter(Registry &);
+void registerSelection(Registry &);
+void registerSorting(Registry &);
 void registerNormalizations(Registry &);
 void registerSoftmax(Registry &);
 void registerConvolutions(Registry &);
@@ -92,6 +117,20 @@ void registerRegions(Registry &);
 void registerResize(Registry &);
 void registerTfIdf(Registry &);
 void registerTraining(Registry &);
+void registerQuantization(Registry &);
+void registerIntegerContractions(Registry &);
+void registerQuantizedContrib(Registry &);
+void registerQuantizedConvolutions(Registry &);
+void registerGivenWeights(Registry &);
+void registerMixtureOfExperts(Registry &);
+void registerStandardAttention(Registry &);
+void registerContribAttention(Registry &);
+void registerContribNorms(Registry &);
+void registerFusedMatMul(Registry &);
+
+/// What every node owes: attributes of their types and limits, before its function runs; results, after it.
+mlir::LogicalResult checkBefore(Raiser &, onnx::NodeOp node);
+mlir::LogicalResult checkAfter(Raiser &, onnx::NodeOp node);
 
 /// Refuses a node of operator set 1 to 6 whose operator meant something else then.
 mlir::LogicalResult checkOlder(Raiser &, onnx::NodeOp node);
@@ -109,13 +148,31 @@ class Raiser {
 public:
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange indices)>;
 
+  /// A result of an otf.compute, and its body.
+  struct Output {
+    int64_t elementType;
+    llvm::SmallVector<Size> sizes;
+  };
+  using ComputeBody = llvm::function_ref<void(mlir::OpBuilder &, mlir::Value item, mlir::ValueRange handles)>;
+
   explicit Raiser(mlir::ModuleOp module);
 
   mlir::LogicalResult run();
+  /// Raises one node, whose inputs are known.
+  mlir::LogicalResult raiseNode(onnx::NodeOp node);
 
   mlir::OpBuilder builder;
+  /// Sizes that a program computes at run time, by the block where it is and by what it computes.
+  std::map<std::pair<mlir::Block *, std::string>, Size> boundNumbers;
   /// Where new operations come from: the node that is being raised.
   std::optional<mlir::Location> currentLocation;
+
+  /// Raises the nodes of a subgraph where `builder` stands.
+  mlir::LogicalResult raiseNodes(mlir::Block &block);
+  /// Makes `region`'s block with `argumentTypes` and lets `body` fill it. What it makes is known inside only: a tensor of a
+  /// value from outside is made again where it is needed outside.
+  mlir::LogicalResult inRegion(mlir::Region &region, mlir::TypeRange argumentTypes,
+                               llvm::function_ref<mlir::LogicalResult(mlir::Block &)> body);
 
   //===-- values ----------------------------------------------------------------------------===//
 
@@ -148,8 +205,13 @@ public:
   /// Symbols whose values are, when the plan runs, the elements of `values`, a tensor of rank 1 and i64. A negative
   /// one ends the run, so `values` has −1 where the data makes no sense.
   llvm::SmallVector<Size> bind(mlir::Value values, llvm::StringRef name = "size");
+  /// The same with symbols that freshSize made.
+  void bindAs(mlir::Value values, llvm::ArrayRef<Size> symbols);
+  Size freshSize(llvm::StringRef name) { return Size::symbol(freshSymbol(name.str())); }
   /// The same under sizes that a bind's program has compared.
   Known reshapedChecked(Known &what, llvm::ArrayRef<Size> sizes);
+  /// An otf.compute of `extent` work items, and its results. The body stores every element of each result that is used.
+  std::vector<Known> computed(llvm::ArrayRef<Output> results, const Size &extent, ComputeBody body);
   /// The same elements under another shape.
   Known reshaped(Known &what, llvm::ArrayRef<Size> sizes);
 
@@ -179,8 +241,10 @@ public:
   /// The type that a model's input or output, or a weight in its file, has in memory.
   mlir::Type storedType(int64_t elementType);
 
-  /// Is this the Concat that adds a step's positions to a cache?
-  bool appendsToCache(onnx::NodeOp concat);
+  /// Is `past` a cache that this node adds a step's positions to?
+  bool isCacheOf(mlir::Value past, onnx::NodeOp writer);
+  /// That cache before the step, with heads and a width that the model's input may leave open; null if it says otherwise.
+  mlir::Value cacheState(mlir::Value past, const Size &heads, const Size &width);
 
   /// Elements of `value` must be in [-extent, extent). Where the value is an input of the model the plan says so, and
   /// the runtime refuses others before any kernel runs.
@@ -192,15 +256,17 @@ private:
   mlir::LogicalResult checkOperators();
   void findCaches();
   mlir::LogicalResult raiseArguments();
-  mlir::LogicalResult raiseNode(onnx::NodeOp node);
   mlir::LogicalResult raiseReturn();
   mlir::LogicalResult setConstant(mlir::Value result, mlir::Attribute value, llvm::StringRef name);
   /// A Constant node's number or list of numbers as elements.
   mlir::Attribute denseConstant(mlir::Attribute value);
   /// The weight of these bytes with this logical type; one for each pair.
   WeightOp weight(onnx::FileBlobAttr blob, llvm::StringRef name, mlir::RankedTensorType type,
-                  bool transposed, int64_t taps = 1);
+                  bool transposed, GivenAttr given = {}, int64_t taps = 1);
+  WeightOp givenWeight(const GivenCodes &given, mlir::RankedTensorType type, bool transposed);
   Size readSize(mlir::Attribute dim);
+  /// Sizes of the arguments, by number.
+  std::vector<llvm::SmallVector<Size>> argumentSizes();
   Size symbolFor(llvm::StringRef text);
   std::string freshSymbol(std::string name);
   bool isCache(unsigned argument) { return caches.count(argument) != 0; }
@@ -218,7 +284,7 @@ private:
   /// Caches by argument of the model, and the result that holds each after the step.
   struct Cache {
     unsigned result;
-    mlir::Operation *concat;
+    mlir::Operation *writer;
     CacheOp op;
   };
   std::map<unsigned, Cache> caches;

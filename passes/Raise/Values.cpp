@@ -90,6 +90,42 @@ Size Raiser::readSize(Attribute dim) {
   return result;
 }
 
+/// A size like "past_seq_len + seq_len" of symbols that no other input has says no more than a symbol of its own: it
+/// becomes one, which the runtime can solve.
+std::vector<SmallVector<Size>> Raiser::argumentSizes() {
+  std::vector<SmallVector<Size>> sizes(source_.getNumArguments());
+  for (auto [number, list] : llvm::enumerate(sizes))
+    if (auto dims = source_.getArgAttrOfType<ArrayAttr>(number, "onnx.dims"))
+      for (Attribute dim : dims)
+        list.push_back(readSize(dim));
+  std::set<std::string> solved = {"past"};
+  auto open = [&](const Size &size) {
+    std::set<std::string> names, left;
+    size.collectSymbols(names);
+    for (const std::string &name : names)
+      if (!solved.count(name))
+        left.insert(name);
+    return left;
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (auto &list : sizes)
+      for (Size &size : list)
+        if (std::set<std::string> left = open(size); left.size() == 1)
+          again |= solved.insert(*left.begin()).second;
+  }
+  std::map<std::string, Size> fresh; // by the size's text
+  for (auto &list : sizes)
+    for (Size &size : list)
+      if (open(size).size() > 1) {
+        auto [it, isNew] = fresh.try_emplace(size.str());
+        if (isNew)
+          it->second = Size::symbol(freshSymbol("size"));
+        size = it->second;
+      }
+  return sizes;
+}
+
 SmallVector<Size> Raiser::checked(ArrayRef<Size> sizes) {
   SmallVector<Size> result(sizes);
   for (Size &size : result) {
@@ -142,16 +178,17 @@ Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
 
 SmallVector<Size> Raiser::bind(Value values, StringRef name) {
   SmallVector<Size> sizes;
-  SmallVector<StringRef> symbols;
-  std::vector<std::string> names;
   for (int64_t i = 0; i != cast<RankedTensorType>(values.getType()).getNumElements(); ++i)
-    names.push_back(freshSymbol((name + "_" + Twine(i)).str()));
-  for (const std::string &symbol : names) {
-    symbols.push_back(symbol);
-    sizes.push_back(Size::symbol(symbol));
-  }
-  BindOp::create(builder, *currentLocation, values, builder.getStrArrayAttr(symbols));
+    sizes.push_back(freshSize((name + "_" + Twine(i)).str()));
+  bindAs(values, sizes);
   return sizes;
+}
+
+void Raiser::bindAs(Value values, ArrayRef<Size> symbols) {
+  SmallVector<Attribute> names;
+  for (const Size &symbol : symbols)
+    names.push_back(builder.getStringAttr(symbol.str()));
+  BindOp::create(builder, *currentLocation, values, builder.getArrayAttr(names));
 }
 
 Known Raiser::reshapedChecked(Known &what, ArrayRef<Size> sizes) {
@@ -180,6 +217,8 @@ static Value constantElement(OpBuilder &builder, Location location, Type type, c
 Value Raiser::tensor(Known &what) {
   if (what.tensor)
     return what.tensor;
+  if (what.given)
+    return what.tensor = what.given->dequantize();
   Location location = *currentLocation;
   if (what.state) // left over where attention is not recognised; refused after the walk
     return what.tensor = ReadOp::create(builder, location,
@@ -231,10 +270,14 @@ Value Raiser::element(OpBuilder &inner, Known &what, ValueRange indices) {
     return constantElement(inner, location, internalType(what.elementType), what, 0);
   Value source = tensor(what);
   SmallVector<Value> at;
-  for (size_t i = 0; i != what.rank(); ++i)
-    at.push_back(what.sizes[i] == Size(1)
+  for (size_t i = 0; i != what.rank(); ++i) {
+    bool hasIndex = what.rank() <= indices.size() + i;
+    if (!hasIndex && what.sizes[i] != Size(1))
+      impossibleSize = "fewer dimensions than an input of it";
+    at.push_back(what.sizes[i] == Size(1) || !hasIndex
                      ? arith::ConstantIndexOp::create(inner, location, 0).getResult()
-                     : indices[indices.size() - what.rank() + i]);
+                     : indices[indices.size() + i - what.rank()]);
+  }
   return tensor::ExtractOp::create(inner, location, source, at);
 }
 
@@ -244,6 +287,7 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
   result.sizes.assign(sizes.begin(), sizes.end());
   result.tensor = nullptr;
   result.state = nullptr;
+  result.given.reset(); // what it says is of the other shape
   bool contents = what.integers || what.reals;
   // The bytes of a constant in the file have no other order under another shape.
   if (auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant)) {
@@ -271,20 +315,30 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
 // Constants
 //===------------------------------------------------------------------------------------------===//
 
+WeightOp Raiser::givenWeight(const GivenCodes &given, RankedTensorType type, bool transposed) {
+  auto how = cast<GivenAttr>(given.how);
+  if (transposed) // its rows are the file's columns
+    how = GivenAttr::get(builder.getContext(), how.getBits(), how.getIsSigned(), how.getHighFirst(), how.getPitch(),
+                         how.getBlock(), how.getRowBlock(), how.getScales(), how.getScaleBlock(), how.getScaleRow(),
+                         how.getZeros(), how.getZeroBlock(), how.getZeroRow(), how.getZero(), how.getTable());
+  return weight(given.codes, given.name, type, transposed, how);
+}
+
 WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
-                        bool transposed, int64_t taps) {
-  Type stored = storedType(blob.getElementType());
+                        bool transposed, GivenAttr given, int64_t taps) {
+  Type stored = given ? Type(builder.getI8Type()) : storedType(blob.getElementType());
   auto where = otf::BlobAttr::get(builder.getContext(), blob.getFile(), blob.getOffset(),
                                   blob.getLength(), stored, transposed);
   for (WeightOp existing : weights[where])
-    if (existing.getType() == type && tapsOf(existing) == taps)
+    if (existing.getType() == type && existing.getGivenAttr() == given && tapsOf(existing) == taps)
       return existing;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(target);
   WeightOp op = WeightOp::create(builder, NameLoc::get(builder.getStringAttr(name)), builder.getStringAttr(name),
                                  TypeAttr::get(type), where, /*scale=*/FlatSymbolRefAttr(),
                                  /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
-                                 /*vocabulary=*/UnitAttr());
+                                 /*vocabulary=*/UnitAttr(), given, /*keeps_given=*/UnitAttr(),
+                                 /*float_activations=*/UnitAttr());
   if (taps != 1)
     op->setDiscardableAttr(kTapsAttribute, builder.getI64IntegerAttr(taps));
   symbols.insert(op); // renames on a clash
@@ -293,6 +347,8 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
 }
 
 bool Raiser::isMatrix(const Known &what) {
+  if (what.given)
+    return true; // by who gave it
   auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant);
   return blob && what.rank() == 2 && isa_and_nonnull<Float32Type>(internalType(what.elementType)) &&
          llvm::all_of(what.sizes, [](const Size &size) {
@@ -303,11 +359,12 @@ bool Raiser::isMatrix(const Known &what) {
 Value Raiser::matrix(Known &what, bool transposed, int64_t taps) {
   if (!isMatrix(what))
     return {};
-  auto blob = cast<onnx::FileBlobAttr>(what.constant);
   SmallVector<Size> sizes(what.sizes);
   if (transposed)
     std::swap(sizes[0], sizes[1]);
-  WeightOp op = weight(blob, what.name, tensorType(builder.getF32Type(), sizes), transposed, taps);
+  WeightOp op = what.given ? givenWeight(*what.given, tensorType(builder.getF32Type(), sizes), transposed)
+                           : weight(cast<onnx::FileBlobAttr>(what.constant), what.name,
+                                    tensorType(builder.getF32Type(), sizes), transposed);
   auto plain = EncodingAttr::get(builder.getContext(), EncodingKind::f32, 0);
   auto type = MatrixType::get(builder.getContext(), *sizes[0].constant(), *sizes[1].constant(),
                               plain, 0);

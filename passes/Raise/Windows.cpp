@@ -9,7 +9,7 @@ using namespace otf::raise;
 /// overflows.
 static constexpr int64_t kLargest = int64_t(1) << 30;
 
-Value WindowAxis::position(Scalars &s, Value o, Value k) const {
+Value WindowAxis::position(Expressions &s, Value o, Value k) const {
   Value at = s.mul(o, double(stride));
   if (kernel != 1)
     at = s.add(at, s.mul(k, double(dilation)));
@@ -95,7 +95,7 @@ void placeByData(Raiser &raiser, Location l, MutableArrayRef<WindowAxis *> axes,
   Type i64 = raiser.builder.getI64Type();
   Value pairs = raiser.generate(
       i64, {Size(int64_t(2 * axes.size()))}, [&](OpBuilder &b, ValueRange at) -> Value {
-        Scalars s(b, l);
+        Expressions s(b, l);
         Value result = s.index(0);
         for (auto [number, axis] : llvm::enumerate(axes)) {
           Value input = s.index(axis->input), output, before = s.index(axis->before);
@@ -196,7 +196,7 @@ SmallVector<Size> raise::outputSizes(ArrayRef<WindowAxis> window) {
   return sizes;
 }
 
-Tap raise::tapOf(Scalars &s, ArrayRef<WindowAxis> window, ValueRange o, ValueRange k) {
+Tap raise::tapOf(Expressions &s, ArrayRef<WindowAxis> window, ValueRange o, ValueRange k) {
   Tap tap;
   for (auto [i, axis] : llvm::enumerate(window)) {
     tap.at.push_back(axis.position(s, o[i], k[i]));

@@ -41,12 +41,14 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     return success();
   }
 
-  void makePrologue(LinearOp linear) {
+  void makePrologue(LinearOp linear, SymbolTable &symbols) {
     auto matrix = linear.getWeight().getType();
     auto input = cast<RankedTensorType>(linear.getInput().getType());
     if (isPlain(matrix.getEncoding()) || !input.getElementType().isF32())
       return;
     auto use = linear.getWeight().getDefiningOp<UseOp>();
+    if (use && symbols.lookup<WeightOp>(use.getWeight()).getFloatActivations())
+      return;
     bool ordered = matrix.getOutliers() != 0;
     Attribute order = !ordered ? Attribute() : use ? Attribute(use.getWeightAttr()) : Attribute();
     // A matrix that comes from elsewhere than a weight keeps its prologue to itself.
@@ -80,7 +82,7 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
       return signalPassFailure();
     prologues.clear();
     // In program order, so the first reader's place is before all others.
-    getOperation().walk([&](LinearOp linear) { makePrologue(linear); });
+    getOperation().walk([&](LinearOp linear) { makePrologue(linear, symbols); });
   }
 
   std::map<std::tuple<Block *, void *, const void *>, PrologueOp> prologues;

@@ -326,6 +326,23 @@ func.func @read_rule_1(%s: !otf.state<2x16xf32>) {
 
 // -----
 
+func.func @append_rule_1(%past: !otf.state<2x16xf32>, %x: tensor<1x2x5x16xf32>, %at: tensor<2xi64>) {
+  // expected-error@+1 {{at must have one element for each batch entry}}
+  %0 = otf.append %past, %x at %at : (!otf.state<2x16xf32>, tensor<1x2x5x16xf32>, tensor<2xi64>) -> !otf.state<2x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_rule_6(%q: tensor<1x4x5x16xf32>, %k: !otf.state<2x16xf32>, %s: tensor<2xf32>) {
+  // expected-error@+1 {{sink must have 4 elements, got 'tensor<2xf32>'}}
+  %0 = otf.attention %q, %k, %k sink %s {scale = 1.0 : f32}
+      : (tensor<1x4x5x16xf32>, !otf.state<2x16xf32>, !otf.state<2x16xf32>, tensor<2xf32>) -> tensor<1x4x5x16xf32>
+  return
+}
+
+// -----
+
 func.func @attention_rule_2_sharing(%q: tensor<1x3x5x16xf32>, %k: !otf.state<2x16xf32>) {
   // expected-error@+1 {{3 query heads cannot share 2 heads}}
   %0 = otf.attention %q, %k, %k {scale = 1.0 : f32}
@@ -487,5 +504,80 @@ func.func @bind_rule_2_reserved(%n: tensor<1xi64>) {
 func.func @bind_rule_2_twice(%n: tensor<2xi64>) {
   // expected-error@+1 {{cannot bind "a" twice}}
   otf.bind %n ["a", "a"] : tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @compute_rule_1() {
+  // expected-error@+1 {{extent "b / 2" is not a sum of products of symbols}}
+  %y = otf.compute "b / 2" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_2_count() {
+  // expected-error@+1 {{body must take an index and 1 handles, got 'index'}}
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index):
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_2_type() {
+  // expected-error@+1 {{handle of 'tensor<4xf32>' must be 'memref<4xf32>', got 'memref<4xf64>'}}
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf64>):
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_3_store(%other: memref<4xf32>) {
+  %c = arith.constant 1.0 : f32
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{must store to a handle of its otf.compute}}
+    memref.store %c, %other[%i] : memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_3_load(%other: memref<4xf32>) {
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{must load from a handle of its otf.compute}}
+    %v = memref.load %other[%i] : memref<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_3_use() {
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{cannot use a handle; only memref.load and memref.store can}}
+    %v = memref.cast %out : memref<4xf32> to memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @compute_rule_4(%x: tensor<4xf32>) {
+  %y = otf.compute "4" : tensor<4xf32> {
+  ^bb0(%i: index, %out: memref<4xf32>):
+    // expected-error@+1 {{cannot be part of an otf.compute}}
+    %v = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4xf32>) -> tensor<4xf32>
+  }
   return
 }

@@ -94,9 +94,41 @@ func.func @attention(%q: tensor<?x?x4x16xf32, #otf.dims<"b", "s">>, %new: tensor
   return %2 : tensor<?x?x4x16xf32, #otf.dims<"b", "s">>
 }
 
+// CHECK-LABEL: func.func @places_and_sinks
+func.func @places_and_sinks(%q: tensor<?x4x?x16xf32, #otf.dims<"b", "s">>, %past: !otf.state<2x16xf32>,
+                            %new: tensor<?x2x?x16xf32, #otf.dims<"b", "s">>, %at: tensor<?xi64, #otf.dims<"b">>, %sink: tensor<4xf32>)
+    -> tensor<?x4x?x16xf32, #otf.dims<"b", "s">> {
+  // CHECK: otf.append %{{.*}}, %{{.*}} at %{{.*}} : (
+  %0 = otf.append %past, %new at %at
+      : (!otf.state<2x16xf32>, tensor<?x2x?x16xf32, #otf.dims<"b", "s">>, tensor<?xi64, #otf.dims<"b">>) -> !otf.state<2x16xf32>
+  // CHECK: otf.attention %{{.*}}, %{{.*}}, %{{.*}} sink %{{.*}} {scale = 2.500000e-01 : f32} : (
+  %1 = otf.attention %q, %0, %0 sink %sink {scale = 0.25 : f32}
+      : (tensor<?x4x?x16xf32, #otf.dims<"b", "s">>, !otf.state<2x16xf32>, !otf.state<2x16xf32>, tensor<4xf32>)
+      -> tensor<?x4x?x16xf32, #otf.dims<"b", "s">>
+  return %1 : tensor<?x4x?x16xf32, #otf.dims<"b", "s">>
+}
+
 // CHECK-LABEL: func.func @gated_activation
 func.func @gated_activation(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // CHECK: otf.gated_activation gelu_tanh %{{.*}}, %{{.*}} : tensor<4x8xf32>
   %0 = otf.gated_activation gelu_tanh %x, %x : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
+}
+
+// Several results, and scratch; the terminator stays unsaid.
+// CHECK-LABEL: func.func @compute
+func.func @compute(%x: tensor<?x8xf32, #otf.dims<"b">>) -> tensor<?x8xf32, #otf.dims<"b">> {
+  // CHECK: otf.compute "b" : tensor<?x8xf32, #otf.dims<"b">>, tensor<?xi1, #otf.dims<"b">> {
+  // CHECK-NEXT: ^bb0(%[[ROW:.*]]: index, %[[OUT:.*]]: memref<?x8xf32>, %{{.*}}: memref<?xi1>):
+  %y:2 = otf.compute "b" : tensor<?x8xf32, #otf.dims<"b">>, tensor<?xi1, #otf.dims<"b">> {
+  ^bb0(%row: index, %out: memref<?x8xf32>, %seen: memref<?xi1>):
+    %c0 = arith.constant 0 : index
+    %v = tensor.extract %x[%row, %c0] : tensor<?x8xf32, #otf.dims<"b">>
+    // CHECK: memref.store %{{.*}}, %[[OUT]][%[[ROW]], %{{.*}}] : memref<?x8xf32>
+    memref.store %v, %out[%row, %c0] : memref<?x8xf32>
+    // CHECK: memref.load %[[OUT]]
+    // CHECK-NEXT: }
+    %w = memref.load %out[%row, %c0] : memref<?x8xf32>
+  }
+  return %y#0 : tensor<?x8xf32, #otf.dims<"b">>
 }

@@ -17,7 +17,7 @@ import numpy as np
 here = pathlib.Path(__file__).resolve().parent
 fixtures = here / "fixtures"
 build = here.parent.parent / "build"
-smollm2 = {"f32": None, "f16": None}  # folders, where they are there
+smollm2 = {"f32": None, "f16": None, "f32-genai": None, "f32-opset23": None}  # folders, where they are there
 
 
 def tool(name):

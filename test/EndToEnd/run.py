@@ -37,7 +37,7 @@ def main():
     parser.add_argument("names", nargs="*", help="tests to run, for instance test_fixtures; all by default")
     args = parser.parse_args()
     otf.build = args.build.resolve()
-    for kind, folder in (("f32", args.smollm2), ("f16", args.smollm2_f16)):
+    for kind, folder in (("f32", args.smollm2), ("f16", args.smollm2_f16), ("f32-genai", None), ("f32-opset23", None)):
         folder = pathlib.Path(folder or otf.build / "models" / f"smollm2-{kind}")
         otf.smollm2[kind] = folder if folder.is_dir() else None
 

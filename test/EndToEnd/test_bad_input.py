@@ -162,6 +162,57 @@ class Models(Bad):
         self.refuse([otf.tool("otf-compile"), path, "-o", self.folder / "no" / "out.plan"], "no")
 
 
+class Hostile(Bad):
+    """A few hundred bytes that ask for more than there is. Each found a crash or gigabytes of memory once."""
+
+    def refuse_hostile(self, nodes, weights=(), *mentions, outputs=("y",), shape=("batch", 4), functions=(), domains=()):
+        graph = helper.make_graph(nodes, "hostile", [value("x", shape=shape)], [value(o, shape=None) for o in outputs], list(weights))
+        imports = [helper.make_opsetid("", 18), *(helper.make_opsetid(domain, 1) for domain in domains)]
+        path = self.write(helper.make_model(graph, opset_imports=imports, ir_version=9, functions=list(functions)))
+        status, error, peak = otf.peak_anonymous(otf.tool("otf-compile"), path, "-o", self.folder / "out.plan")
+        self.assertEqual((1, 1), (status, len(error.splitlines())), error)
+        self.assertLess(peak, (64 << 20) + 4 * path.stat().st_size)
+        for mention in mentions:
+            self.assertIn(mention, error)
+
+    @staticmethod
+    def integers(name, values):
+        return numpy_helper.from_array(np.array(values, np.int64), name)
+
+    def test_sizes_that_double(self):
+        nodes = [helper.make_node("Shape", ["x"], ["s0"])]
+        nodes += [helper.make_node("Concat", [f"s{i}"] * 2, [f"s{i + 1}"], axis=0) for i in range(40)]
+        self.refuse_hostile([*nodes, helper.make_node("Cast", ["s40"], ["y"], to=1)], (), "sizes (at most 4096")
+
+    def test_a_shape_of_2_to_the_36_dimensions(self):
+        self.refuse_hostile([helper.make_node("ConstantOfShape", ["n"], ["s"], value=self.integers("", [3])),
+                             helper.make_node("Reshape", ["x", "s"], ["y"])], [self.integers("n", [2**36])], "68719476736 dimensions")
+
+    def test_an_input_of_many_dimensions(self):
+        self.refuse_hostile([helper.make_node("Neg", ["x"], ["y"])], (), "input 'x'", "100000 dimensions", shape=[1] * 100000)
+
+    def test_an_operator_with_many_inputs(self):
+        self.refuse_hostile([helper.make_node("Concat", ["x"] * 5000, ["y"], axis=0)], (), "5000 inputs")
+
+    def test_functions_that_double(self):
+        functions = [helper.make_function("own", "f0", ["a"], ["c"], [helper.make_node("Neg", ["a"], ["c"])], [helper.make_opsetid("", 18)])]
+        for i in range(1, 30):
+            calls = [helper.make_node(f"f{i - 1}", [a], [c], domain="own") for a, c in ("ab", "bc")]
+            functions.append(helper.make_function("own", f"f{i}", ["a"], ["c"], calls, [helper.make_opsetid("own", 1)]))
+        self.refuse_hostile([helper.make_node("f29", ["x"], ["y"], domain="own")], (), "half a million nodes", functions=functions,
+                            domains=["own"])
+
+    def test_bounds_that_are_no_scalars(self):
+        bounds = numpy_helper.from_array(np.array([1, 2], np.float32), "b")
+        self.refuse_hostile([helper.make_node("Clip", ["x", "b"], ["y"])], [bounds], "Clip")
+
+    def test_an_output_that_the_operator_does_not_have(self):
+        self.refuse_hostile([helper.make_node("Softmax", ["x"], ["y", "z"])], (), "no output 1", outputs=("y", "z"))
+
+    def test_an_output_twice(self):
+        self.refuse_hostile([helper.make_node("Neg", ["x"], ["y"])], (), "output 'y'", "twice", outputs=("y", "y"))
+
+
 class Recipes(Bad):
     def refuse_recipe(self, text, *mentions):
         path = self.write(text.encode(), "recipe.json")

@@ -34,6 +34,13 @@ class SmolLM2(unittest.TestCase):
             with self.subTest(prompt=prompt["prompt"][:24]):
                 self.assertEqual(prompt["greedy"], otf.generate(plan, prompt["ids"], 48))
 
+    def test_other_exporters_greedy_tokens(self):
+        for kind in ("f32-genai", "f32-opset23"):
+            plan = otf.plan(self.folder(kind))
+            for prompt in PROMPTS:
+                with self.subTest(kind=kind, prompt=prompt["prompt"][:24]):
+                    self.assertEqual(prompt["greedy"], otf.generate(plan, prompt["ids"], 48))
+
     def test_f16_logits(self):
         # Weights rounded to f16, computed in f32: closer than f16 arithmetic, which differs by up to 0.07.
         plan = otf.plan(self.folder("f16"))

@@ -255,3 +255,23 @@ func.func @reads_through_ones(%x: tensor<?x8xf32, #otf.dims<"s">>, %m: tensor<4x
   } : tensor<8xf32>
   return %a, %b : tensor<?x8xf32, #otf.dims<"s">>, tensor<8xf32>
 }
+
+// A compute is no reader that takes in its producers: its body may read an element many times.
+// CHECK-LABEL: func.func @compute_keeps_its_producers
+func.func @compute_keeps_its_producers(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: %[[A:.*]] = tensor.generate
+  %a = tensor.generate {
+  ^bb0(%i: index):
+    %e = tensor.extract %x[%i] : tensor<8xf32>
+    %v = math.exp %e : f32
+    tensor.yield %v : f32
+  } : tensor<8xf32>
+  // CHECK: otf.compute
+  // CHECK: tensor.extract %[[A]]
+  %y = otf.compute "8" : tensor<8xf32> {
+  ^bb0(%i: index, %out: memref<8xf32>):
+    %v = tensor.extract %a[%i] : tensor<8xf32>
+    memref.store %v, %out[%i] : memref<8xf32>
+  }
+  return %y : tensor<8xf32>
+}

@@ -23,8 +23,8 @@ func.func @scalar_of_a_tensor(%x: tensor<4xf32>, %i: tensor<1xindex>) -> tensor<
 
 // -----
 
-// expected-error@+1 {{result #0 must be a tensor, got 'index'}}
 func.func @scalar_result() -> index {
   %s = otf.size "s"
+  // expected-error@+1 {{result #0 must be a tensor, got 'index'}}
   return %s : index
 }

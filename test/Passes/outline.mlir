@@ -121,3 +121,21 @@ func.func @dead(%x: tensor<4xf32>) -> tensor<4xf32> {
   %n = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<4xf32>) -> tensor<4xf32>
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// The extent is a size like others, and each result is a value of its own.
+// CHECK:      plan.kernel @compute_0(%[[X:.*]]: tensor<?xf32, #otf.dims<"d0">>) -> (tensor<?xf32, #otf.dims<"d0">>, tensor<?xi64, #otf.dims<"d0">>) {
+// CHECK:        %[[Y:.*]]:2 = otf.compute "d1" : tensor<?xf32, #otf.dims<"d0">>, tensor<?xi64, #otf.dims<"d0">> {
+// CHECK:        plan.return %[[Y]]#0, %[[Y]]#1 :
+// CHECK-LABEL: func.func @compute_with_two_results
+func.func @compute_with_two_results(%x: tensor<?xf32, #otf.dims<"s">>) -> (tensor<?xf32, #otf.dims<"s">>, tensor<?xi64, #otf.dims<"s">>) {
+  // CHECK: %[[Y:.*]]:2 = plan.call @compute_0(%{{.*}}) sizes ["s", "2*b"] :
+  %y:2 = otf.compute "2*b" : tensor<?xf32, #otf.dims<"s">>, tensor<?xi64, #otf.dims<"s">> {
+  ^bb0(%i: index, %out: memref<?xf32>, %places: memref<?xi64>):
+    %v = tensor.extract %x[%i] : tensor<?xf32, #otf.dims<"s">>
+    memref.store %v, %out[%i] : memref<?xf32>
+  }
+  // CHECK: return %[[Y]]#0, %[[Y]]#1 :
+  return %y#0, %y#1 : tensor<?xf32, #otf.dims<"s">>, tensor<?xi64, #otf.dims<"s">>
+}

@@ -133,3 +133,25 @@ func.func @extents() {
   plan.launch @attention_0(%q, %k) outs(%o) sizes ["b", "s", "past", "capacity", "b"] : (!plan.buffer<tensor<?x?x4x16xf32, #otf.dims<"b", "s">>>, !plan.buffer<!otf.state<2x16xf32>>) outs(!plan.buffer<tensor<?x?x4x16xf32, #otf.dims<"b", "s">>>)
   return
 }
+
+// -----
+
+plan.kernel @compute_0(%x: tensor<?xf32, #otf.dims<"d0">>) -> (tensor<?xf32, #otf.dims<"d0">>, tensor<?xi64, #otf.dims<"d0">>) {
+  %y:2 = otf.compute "3*d1" : tensor<?xf32, #otf.dims<"d0">>, tensor<?xi64, #otf.dims<"d0">> {
+  ^bb0(%i: index, %out: memref<?xf32>, %places: memref<?xi64>):
+    %v = tensor.extract %x[%i] : tensor<?xf32, #otf.dims<"d0">>
+    memref.store %v, %out[%i] : memref<?xf32>
+  }
+  plan.return %y#0, %y#1 : tensor<?xf32, #otf.dims<"d0">>, tensor<?xi64, #otf.dims<"d0">>
+}
+// A compute says itself how many work items it has. Scratch that nothing reads has a slot while it is written.
+// CHECK-LABEL: func.func @compute_extent
+func.func @compute_extent() {
+  %x = plan.input "x" : !plan.buffer<tensor<?xf32, #otf.dims<"s">>>
+  %y = plan.output "y" : !plan.buffer<tensor<?xf32, #otf.dims<"s">>>
+  // CHECK: plan.alloc {slot = 0 : i64}
+  %0 = plan.alloc : !plan.buffer<tensor<?xi64, #otf.dims<"s">>>
+  // CHECK: plan.launch @compute_0({{.*}} {extent = "6*b", grain = 1 : i64}
+  plan.launch @compute_0(%x) outs(%y, %0) sizes ["s", "2*b"] : (!plan.buffer<tensor<?xf32, #otf.dims<"s">>>) outs(!plan.buffer<tensor<?xf32, #otf.dims<"s">>>, !plan.buffer<tensor<?xi64, #otf.dims<"s">>>)
+  return
+}

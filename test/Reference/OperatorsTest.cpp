@@ -80,7 +80,7 @@ TEST(Operators, RopeKeepsLengthsAndPassesTheRest) {
 TEST(Operators, AttentionToOneKeyIsItsValue) {
   Tensor q = some({1, 4, 1, 8}), k = some({1, 2, 3, 8}, 2), v = some({1, 2, 3, 5}, 3);
   Tensor mask = Tensor::ofIntegers({1, 1, 1, 3}, {0, 1, 0});
-  Tensor y = take(attention(q, k, v, &mask, {}));
+  Tensor y = take(attention(q, k, v, &mask, nullptr, {}));
   ASSERT_EQ(y.shape, (Shape{1, 4, 1, 5}));
   for (size_t head = 0; head < 4; ++head)
     for (size_t d = 0; d < 5; ++d)
@@ -91,8 +91,23 @@ TEST(Operators, AttentionWithoutAKeyIsZero) {
   Tensor q = some({1, 1, 1, 8}), k = some({1, 1, 2, 8}, 2), v = some({1, 1, 2, 3}, 3);
   Tensor booleans = Tensor::zeros({1, 1, 1, 2}, false);
   Tensor reals = Tensor::ofReals({1, 1, 1, 2}, {-INFINITY, -INFINITY});
-  EXPECT_EQ(magnitude(take(attention(q, k, v, &booleans, {}))), 0);
-  EXPECT_EQ(magnitude(take(attention(q, k, v, &reals, {}))), 0);
+  EXPECT_EQ(magnitude(take(attention(q, k, v, &booleans, nullptr, {}))), 0);
+  EXPECT_EQ(magnitude(take(attention(q, k, v, &reals, nullptr, {}))), 0);
+}
+
+TEST(Operators, SinkTakesItsShareAndHasNoValue) {
+  Tensor q = Tensor::zeros({1, 1, 1, 2}, true), k = some({1, 1, 3, 2}, 2), v = some({1, 1, 3, 1}, 3);
+  Tensor sink = Tensor::ofReals({1}, {0});
+  double sum = v.reals()[0] + v.reals()[1] + v.reals()[2];
+  EXPECT_NEAR(take(attention(q, k, v, nullptr, &sink, {})).reals()[0], sum / 4, 1e-15); // four equal scores
+}
+
+TEST(Operators, AppendAtPlacesWritesOverWhatIsThere) {
+  Tensor past = Tensor::ofReals({2, 1, 2, 1}, {1, 2, 3, 4}), update = Tensor::ofReals({2, 1, 1, 1}, {5, 6});
+  Tensor at = Tensor::ofIntegers({2}, {1, 2});
+  Tensor y = take(append(past, update, &at, false));
+  ASSERT_EQ(y.shape, (Shape{2, 1, 3, 1}));
+  EXPECT_EQ(y.reals(), (std::vector<double>{1, 5, 0, 3, 4, 6}));
 }
 
 TEST(Operators, NormsOfARow) {
@@ -114,7 +129,7 @@ TEST(Operators, EmbeddingCountsNegativeIdsFromTheEnd) {
 
 TEST(Operators, AppendToAnEmptyCacheTakesItsBatch) {
   Tensor update = some({2, 3, 1, 4}); // positions first: 3 positions of 1 head
-  Tensor y = take(append(Tensor::zeros({0, 1, 0, 4}, true), update, true));
+  Tensor y = take(append(Tensor::zeros({0, 1, 0, 4}, true), update, nullptr, true));
   EXPECT_EQ(y.shape, (Shape{2, 1, 3, 4}));
   EXPECT_EQ(y.reals(), update.reals());
 }

@@ -110,14 +110,35 @@ bool emitAppend(KernelBuilder &b, AppendOp op) {
   if (!halfOrSingle(op, state.getElementType()))
     return false;
   StringRef kernel = state.getElementType().isF16() ? "otf_append_f16" : "otf_append_f32";
-  Value width = b.index(state.getWidth());
+  Value width = b.index(state.getWidth()), past = b.symbols.at("past");
+  Value length = b.add(past, b.size(x.positions()));
   b.loop(b.begin, b.end, 1, [&](Value i) {
     auto [batch, head, position] = x.split(i);
     Value row = b.add(b.mul(batch, b.index(state.getHeads())), head);
-    row = b.add(b.mul(row, b.symbols.at("capacity")), b.add(b.symbols.at("past"), position));
-    b.call(kernel, {},
-           {b.at(x.memory, b.mul(i, width)), width, b.i64(1), width, b.at(cache, b.mul(row, width)),
-            width});
+    row = b.mul(row, b.symbols.at("capacity"));
+    auto write = [&](Value place) {
+      b.call(kernel, {},
+             {b.at(x.memory, b.mul(i, width)), width, b.i64(1), width,
+              b.at(cache, b.mul(b.add(row, place), width)), width});
+    };
+    if (!op.getAt())
+      return write(b.add(past, position));
+    Value first = arith::IndexCastOp::create(b, b.getIndexType(), b.load(b.memory[op.getAt()], batch));
+    Value place = b.add(first, position);
+    // As unsigned numbers, negative ones are too large.
+    Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, place, length);
+    auto branch = scf::IfOp::create(b, inside, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenYield());
+    write(place);
+    // What this position's own place would be without `at`: zeros, where no position of the step is written there.
+    b.setInsertionPointAfter(branch);
+    Value end = b.add(past, position);
+    Value bare = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, b.sub(end, first), b.size(x.positions()));
+    auto fill = scf::IfOp::create(b, bare, /*withElseRegion=*/false);
+    b.setInsertionPoint(fill.thenYield());
+    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(state.getElementType()));
+    b.loop(b.index(0), width, 1, [&](Value c) { b.store(zero, cache, b.add(b.mul(b.add(row, end), width), c)); });
   });
   return true;
 }
@@ -203,7 +224,8 @@ bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
             maskHeadStride,
             out.row(batch, head, position),
             out.positionStride(),
-            out.headStride()});
+            out.headStride(),
+            op.getSink() ? b.at(b.memory[op.getSink()], head) : b.null()});
     return b.add(item, b.mul(headCount, rowCount));
   };
 

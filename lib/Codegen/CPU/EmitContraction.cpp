@@ -63,10 +63,11 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     return false;
   const Memory &x = b.memory[op.getInput()], &weight = b.memory[op.getWeight()];
   bool records = x.element.isInteger(8);
-  if (records == shape->plain) {
-    op.emitError() << "a weight of encoding " << shape->name << " cannot read "
+  bool floats = !records && !shape->plain; // f32 activations by a coded weight
+  if ((records && shape->plain) || (floats && (shape->table || shape->outliers != 0))) {
+    op.emitError() << "a weight of type " << op.getWeight().getType() << " cannot read "
                    << op.getInput().getType()
-                   << "; integer and table encodings read records of otf.prologue, plain ones f32";
+                   << "; plain encodings read f32, others records of otf.prologue or, without table and outliers, f32";
     return false;
   }
 
@@ -77,7 +78,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
   int64_t mostRows = shape->plain ? kPlainRows : kRows;
   Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (shape->plain ? kTiles : 1)), b.getF32Type(), {}, false};
-  std::string kernel = std::string(shape->plain ? "otf_tiles_" : "otf_tile_") + shape->name;
+  std::string kernel = std::string(shape->plain ? "otf_tiles_" : floats ? "otf_float_" : "otf_tile_") + shape->name;
   bool fine = true;
 
   auto element = [&](Value accOffset, Value row, ArrayRef<Value> leadIndices, Value n) {

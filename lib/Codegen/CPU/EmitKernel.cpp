@@ -52,23 +52,8 @@ bool emitGenerate(KernelBuilder &b, tensor::GenerateOp op, const Memory &result,
 
 /// `dims` holds d0, d1, …, then, for kernels on caches, past, capacity and batch.
 static void bindSizes(KernelBuilder &b, plan::KernelOp kernel, Value dims) {
-  std::set<std::string> names;
-  auto collect = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const otf::Size &size : sizesOf(tensor))
-        size.collectSymbols(names);
-  };
-  bool caches = false;
-  for (Type type : kernel.getArgumentTypes()) {
-    collect(type);
-    caches |= isa<StateType>(type);
-  }
-  kernel.walk([&](Operation *op) {
-    llvm::for_each(op->getResultTypes(), collect);
-    if (auto size = dyn_cast<SizeOp>(op))
-      if (auto parsed = otf::Size::parse(size.getSize()))
-        parsed->collectSymbols(names);
-  });
+  std::set<std::string> names = kernel.getSymbols();
+  bool caches = llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<StateType>);
   int64_t count = 0;
   for (const std::string &name : names) {
     int64_t number;
@@ -96,12 +81,28 @@ static void bindMemory(KernelBuilder &b, Value value, Value pointer, bool writte
   b.memory[value] = memory;
 }
 
+/// Work items one after another. Handles are where the results lie.
+static bool emitCompute(KernelBuilder &b, ComputeOp op, IRMapping &mapping) {
+  Block &body = op.getBody().front();
+  for (auto [handle, result] : llvm::zip(body.getArguments().drop_front(), op.getResults()))
+    b.memory[handle] = b.memory[result];
+  bool fine = true;
+  b.loop(b.begin, b.end, 1, [&](Value item) {
+    mapping.map(body.getArgument(0), item);
+    Position position{{}, b.index(0), {}};
+    for (Operation &inner : body.without_terminator())
+      fine = fine && emitScalar(b, inner, mapping, position);
+  });
+  return fine;
+}
+
 static bool emitRoot(KernelBuilder &b, Operation *root, IRMapping &mapping) {
   Memory result;
   if (isa<RankedTensorType>(root->getResult(0).getType()))
     result = b.memory[root->getResult(0)];
   return llvm::TypeSwitch<Operation *, bool>(root)
       .Case([&](tensor::GenerateOp op) { return emitGenerate(b, op, result, mapping); })
+      .Case([&](ComputeOp op) { return emitCompute(b, op, mapping); })
       .Case([&](LinearOp op) { return emitLinear(b, op, result, mapping); })
       .Case([&](EmbeddingOp op) { return emitEmbedding(b, op, result); })
       .Case([&](PrologueOp op) { return emitPrologue(b, op, result); })
@@ -119,8 +120,8 @@ static bool emitKernel(ModuleOp module, plan::KernelOp kernel) {
   auto *context = module.getContext();
   Operation *root = kernel.getRoot();
   auto results = cast<plan::ReturnOp>(kernel.getBody().front().getTerminator()).getOperands();
-  if (!root || results.size() != 1) {
-    kernel.emitError() << "must return the result of the one operator it holds";
+  if (!root || results != root->getResults()) {
+    kernel.emitError() << "must return the results of the one operator it holds";
     return false;
   }
   if (module.lookupSymbol(kernel.getSymName()) || kernel.getSymName().starts_with("otf_")) {
@@ -143,8 +144,9 @@ static bool emitKernel(ModuleOp module, plan::KernelOp kernel) {
   int64_t next = 0;
   for (Value argument : body.getArguments())
     bindMemory(b, argument, b.load(buffers, b.index(next++)), false);
-  if (isa<RankedTensorType>(results[0].getType()))
-    bindMemory(b, results[0], b.load(buffers, b.index(next++)), true);
+  for (Value result : results)
+    if (isa<RankedTensorType>(result.getType()))
+      bindMemory(b, result, b.load(buffers, b.index(next++)), true);
 
   IRMapping mapping;
   for (Operation &op : body.without_terminator()) {

@@ -19,6 +19,18 @@ static const char *nameOf(EncodingKind kind) {
     return "int4";
   case EncodingKind::Codebook2:
     return "codebook2";
+  case EncodingKind::Grid8:
+    return "grid8";
+  case EncodingKind::Grid4:
+    return "grid4";
+  case EncodingKind::Grid2:
+    return "grid2";
+  case EncodingKind::Grid8z:
+    return "grid8z";
+  case EncodingKind::Grid4z:
+    return "grid4z";
+  case EncodingKind::Grid2z:
+    return "grid2z";
   }
   return nullptr;
 }

@@ -20,7 +20,7 @@ struct MatrixShape {
   uint32_t tableBytes = 0;
 };
 
-/// `kind` counts as in the dialect and in Layout.h: f32, f16, int8, int4, codebook2.
+/// `kind` counts as in the dialect and in Layout.h.
 MatrixShape matrixShape(unsigned kind, int64_t group, int64_t rows, int64_t columns,
                         int64_t outliers);
 

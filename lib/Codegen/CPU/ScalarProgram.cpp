@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scalar program is copied as it is, but for tensor.extract, which becomes an address and a load,
-// otf.size, which becomes arithmetic on `dims`, and functions that our library computes in a form
+// A scalar program is copied as it is, but for tensor.extract, memref.load and memref.store, which
+// become an address and a load or store, otf.size, which becomes arithmetic on `dims`, and functions that our library computes in a form
 // that vectorises. Sums over loops may be reordered, so that they vectorise too.
 
 #include "lib/Codegen/CPU/ScalarProgram.h"
 
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -32,6 +33,15 @@ static bool emitExtract(KernelBuilder &builder, tensor::ExtractOp op, IRMapping 
   Value offset = same ? position.offset : builder.offset(tensor.shape, indices);
   mapping.map(op.getResult(), builder.load(tensor, offset));
   return true;
+}
+
+/// Where a handle's element lies.
+static Value handleOffset(KernelBuilder &builder, const Memory &memory, ValueRange indices,
+                          IRMapping &mapping) {
+  SmallVector<Value> at;
+  for (Value i : indices)
+    at.push_back(mapping.lookup(i));
+  return builder.offset(memory.shape, at);
 }
 
 /// The name of our version of a math function of f32, or an empty string.
@@ -102,6 +112,18 @@ bool emitScalar(KernelBuilder &builder, Operation &op, IRMapping &mapping,
   builder.setLoc(op.getLoc());
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     return emitExtract(builder, extract, mapping, position);
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    const Memory &memory = builder.memory[load.getMemRef()];
+    Value offset = handleOffset(builder, memory, load.getIndices(), mapping);
+    mapping.map(load.getResult(), builder.load(memory, offset));
+    return true;
+  }
+  if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    const Memory &memory = builder.memory[store.getMemRef()];
+    Value offset = handleOffset(builder, memory, store.getIndices(), mapping);
+    builder.store(mapping.lookup(store.getValueToStore()), memory, offset);
+    return true;
+  }
   if (auto size = dyn_cast<SizeOp>(op)) {
     Value value = builder.size(*otf::Size::parse(size.getSize()));
     mapping.map(size.getResult(), value);

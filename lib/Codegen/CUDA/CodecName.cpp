@@ -17,6 +17,18 @@ static std::string codec(EncodingKind kind, int64_t group, uint32_t table) {
     return "otf::Int4<" + g + ">";
   case EncodingKind::Codebook2:
     return "otf::Codebook2<" + g + ", " + std::to_string(table) + "u>";
+  case EncodingKind::Grid8:
+    return "otf::Int8<" + g + ", true>";
+  case EncodingKind::Grid4:
+    return "otf::Int4<" + g + ", true>";
+  case EncodingKind::Grid2:
+    return "otf::Int2<" + g + ", true>";
+  case EncodingKind::Grid8z:
+    return "otf::Int8<" + g + ", true, true>";
+  case EncodingKind::Grid4z:
+    return "otf::Int4<" + g + ", true, true>";
+  case EncodingKind::Grid2z:
+    return "otf::Int2<" + g + ", true, true>";
   }
   return {};
 }
@@ -40,6 +52,7 @@ CodecName codecName(unsigned kind, int64_t group, int64_t rows, int64_t columns,
   result.weight = "otf::Weight<" + name + ", " + std::to_string(rows) + ", " +
                   std::to_string(columns) + ", " + std::to_string(outliers) + ">";
   result.plain = isPlain(encoding.kind);
+  result.floats = !result.plain && encoding.kind != EncodingKind::Codebook2 && outliers == 0;
   result.chunks = result.plain ? (columns + 3) / 4 : layout.chunks;
   return result;
 }

@@ -15,10 +15,11 @@ struct CodecName {
   const char *error = nullptr; ///< why there is none
   std::string weight;
   bool plain = true;
+  bool floats = false; ///< coded, and can be multiplied by f32 rows
   int64_t chunks = 0; ///< pieces of a row that a warp's lanes can share out: of 32 columns, or of 4
 };
 
-/// `kind` counts as in the dialect and in Layout.h: f32, f16, int8, int4, codebook2.
+/// `kind` counts as in the dialect and in Layout.h.
 CodecName codecName(unsigned kind, int64_t group, int64_t rows, int64_t columns, int64_t outliers);
 
 } // namespace otf::cuda

@@ -32,23 +32,8 @@ otf::Size KernelFrame::gridFor(ArrayRef<otf::Size> shape) {
 /// `dims` holds d0, d1, … and then, for kernels on caches, past, capacity and batch
 /// (passes/Lower/Outline.cpp).
 static void bindSizes(KernelFrame &k, plan::KernelOp kernel) {
-  std::set<std::string> used;
-  auto collect = [&](Type type) {
-    if (auto tensor = dyn_cast<RankedTensorType>(type))
-      for (const otf::Size &size : sizesOf(tensor))
-        size.collectSymbols(used);
-  };
-  bool caches = false;
-  for (Type type : kernel.getArgumentTypes()) {
-    collect(type);
-    caches |= isa<StateType>(type);
-  }
-  kernel.walk([&](Operation *op) {
-    llvm::for_each(op->getResultTypes(), collect);
-    if (auto size = dyn_cast<SizeOp>(op))
-      if (auto parsed = otf::Size::parse(size.getSize()))
-        parsed->collectSymbols(used);
-  });
+  std::set<std::string> used = kernel.getSymbols();
+  bool caches = llvm::any_of(kernel.getArgumentTypes(), llvm::IsaPred<StateType>);
   int64_t count = 0;
   for (const std::string &name : used) {
     int64_t number;
@@ -144,6 +129,7 @@ static bool bindConstant(KernelFrame &k, plan::KernelOp kernel, arith::ConstantO
 static bool emitRoot(KernelFrame &k, Operation *root) {
   return llvm::TypeSwitch<Operation *, bool>(root)
       .Case([&](tensor::GenerateOp op) { return emitGenerate(k, op); })
+      .Case([&](ComputeOp op) { return emitCompute(k, op); })
       .Case([&](LinearOp op) { return emitLinear(k, op); })
       .Case([&](EmbeddingOp op) { return emitEmbedding(k, op); })
       .Case([&](PrologueOp op) { return emitPrologue(k, op); })
@@ -161,8 +147,8 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
   Operation *root = kernel.getRoot();
   Block &body = kernel.getBody().front();
   auto results = cast<plan::ReturnOp>(body.getTerminator()).getOperands();
-  if (!root || results.size() != 1) {
-    kernel.emitError() << "must return the result of the one operator it holds";
+  if (!root || results != root->getResults()) {
+    kernel.emitError() << "must return the results of the one operator it holds";
     return std::nullopt;
   }
   KernelFrame k;
@@ -172,11 +158,10 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
   for (Value argument : body.getArguments())
     if (!bindMemory(k, kernel, argument, number++, false))
       return std::nullopt;
-  if (isa<RankedTensorType>(results[0].getType())) {
-    if (!bindMemory(k, kernel, results[0], number++, true))
+  for (Value result : results)
+    if (isa<RankedTensorType>(result.getType()) && !bindMemory(k, kernel, result, number++, true))
       return std::nullopt;
-    k.result = k.memory[results[0]];
-  }
+  k.result = k.memory.lookup(results.front());
   for (Operation &op : body.without_terminator()) {
     if (&op == root)
       continue;

@@ -37,6 +37,26 @@ bool emitGenerate(KernelFrame &k, tensor::GenerateOp op) {
   return true;
 }
 
+/// A thread a work item; the grid strides over the rest.
+bool emitCompute(KernelFrame &k, ComputeOp op) {
+  otf::Size extent = *otf::Size::parse(op.getExtent());
+  std::optional<std::string> total = k.size(extent, op.getLoc());
+  if (!total)
+    return false;
+  Block &body = op.getBody().front();
+  for (auto [handle, result] : llvm::zip(body.getArguments().drop_front(), op.getResults()))
+    k.memory[handle] = k.memory[result];
+  k.names[body.getArgument(0)] = "p";
+  k.line("otf::map(" + *total + ", [=](long long p) {");
+  ++k.indent;
+  if (!k.program(body, {{}, "0ll", {}}))
+    return false;
+  --k.indent;
+  k.line("});");
+  k.grid = KernelFrame::gridFor({extent});
+  return true;
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Contractions and rows
 //===------------------------------------------------------------------------------------------===//
@@ -64,11 +84,13 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   if (!codec)
     return false;
   bool records = cast<RankedTensorType>(op.getInput().getType()).getElementType().isInteger(8);
-  if (records == codec->plain) {
+  if (records ? codec->plain : !codec->plain && !codec->floats) {
     op.emitError() << codec->weight << " cannot read " << op.getInput().getType()
-                   << "; integer and table encodings read records of otf.prologue, plain ones f32";
+                   << "; plain encodings read f32, others records of otf.prologue or, without table and outliers, f32";
     return false;
   }
+  if (!records && !codec->plain)
+    codec->weight = "otf::Decoded<" + codec->weight + ">";
   ArrayRef<otf::Size> shape = k.result.shape;
   std::optional<std::string> rows = k.product(shape.drop_back(), op.getLoc());
   if (!rows)
@@ -235,10 +257,13 @@ bool emitAppend(KernelFrame &k, AppendOp op) {
   std::string row = positionsFirst ? "((o / " + heads + " * " + *positions + " + s) * " + heads +
                                          " + o % " + heads + ")"
                                    : "(o * " + *positions + " + s)";
+  std::string first = "otf::AtEnd{}";
+  if (op.getAt())
+    first = "otf::AtPlaces{reinterpret_cast<const otf::int64_t *>(" + k.memory[op.getAt()].pointer + "), " + heads + "}";
   k.line("otf::append(" + cache.pointer + ",");
   k.line("    [=](long long o, long long s, long long i) { return " + x.pointer + "[" + row +
          " * " + width + " + i]; },");
-  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity);");
+  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity, " + first + ");");
   k.grid = KernelFrame::gridFor(x.shape);
   return true;
 }
@@ -336,7 +361,8 @@ bool emitAttention(KernelFrame &k, AttentionOp op) {
   k.line(keys->view + ",");
   k.line(values->view + ",");
   k.line(ScalarPrinter::literal(op.getScaleAttr()) + ", " +
-         ScalarPrinter::literal(op.getSoftcapAttr()) + ", " + mask + ",");
+         ScalarPrinter::literal(op.getSoftcapAttr()) + ", " + mask + ", " +
+         (op.getSink() ? "otf::HeadSink{" + k.memory[op.getSink()].pointer + "}" : std::string("otf::NoSink{}")) + ",");
   k.line("[=](int b, int h, int i, int d, float v) { " + element(k.result.pointer, values->width) +
          " = v; });");
   --k.indent;

@@ -27,6 +27,7 @@ public:
 
 // Each writes the body of the entry, sets `grid`, and returns false after a diagnostic.
 bool emitGenerate(KernelFrame &k, mlir::tensor::GenerateOp op);
+bool emitCompute(KernelFrame &k, ComputeOp op);
 bool emitLinear(KernelFrame &k, LinearOp op);
 bool emitEmbedding(KernelFrame &k, EmbeddingOp op);
 bool emitNorm(KernelFrame &k, NormOp op);

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
@@ -196,6 +197,23 @@ bool ScalarPrinter::extract(Operation &op, const Position &position) {
   std::optional<std::string> at =
       same ? position.offset : offset(tensor.shape, indices, op.getLoc());
   return at && define(read.getResult(), tensor.pointer + "[" + *at + "]");
+}
+
+bool ScalarPrinter::access(Operation &op) {
+  auto store = dyn_cast<memref::StoreOp>(op);
+  auto load = dyn_cast<memref::LoadOp>(op);
+  Memory handle = memory.lookup(store ? store.getMemRef() : load.getMemRef());
+  SmallVector<std::string> indices;
+  for (Value i : store ? store.getIndices() : load.getIndices())
+    indices.push_back(names.lookup(i));
+  std::optional<std::string> at = offset(handle.shape, indices, op.getLoc());
+  if (!at)
+    return false;
+  std::string element = handle.pointer + "[" + *at + "]";
+  if (load)
+    return define(load.getResult(), element);
+  line(element + " = " + names.lookup(store.getValueToStore()) + ";");
+  return true;
 }
 
 static StringRef comparison(arith::CmpIPredicate predicate) {
@@ -565,6 +583,8 @@ bool ScalarPrinter::operation(Operation &op, const Position &position) {
     }
   if (isa<tensor::ExtractOp>(op))
     return extract(op, position);
+  if (isa<memref::LoadOp, memref::StoreOp>(op))
+    return access(op);
   std::optional<std::string> extent;
   if (auto query = dyn_cast<SizeOp>(op)) {
     std::optional<otf::Size> parsed = otf::Size::parse(query.getSize());

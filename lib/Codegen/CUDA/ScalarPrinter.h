@@ -65,6 +65,8 @@ public:
 private:
   bool define(mlir::Value value, const llvm::Twine &expression);
   bool extract(mlir::Operation &op, const Position &position);
+  /// A load from or a store to a result of otf.compute.
+  bool access(mlir::Operation &op);
   bool control(mlir::Operation &op, const Position &position);
   std::string expression(mlir::Operation &op);
   bool assign(llvm::ArrayRef<std::string> to, mlir::ValueRange from);

@@ -18,6 +18,7 @@ struct Case {
   bool causal = false;
   int64_t window = 0;
   enum { None, Add, Keep } mask = None;
+  bool sink = false;
 };
 
 class Attention : public KernelTest {
@@ -63,15 +64,16 @@ protected:
     int64_t maskRow = c.heads * c.keys, maskHead = c.keys;
     const float *maskAdd = c.mask == Case::Add ? add.data() : nullptr;
     const uint8_t *maskKeep = c.mask == Case::Keep ? keep.data() : nullptr;
+    const float scores[] = {-1, 2, 0, 30}, *sinks = c.sink ? scores : nullptr;
     if (half)
       kernels->attention_f16(q.data(), c.rows, c.heads, qRow, c.d, kHalf.data(), kStride,
                              vHalf.data(), vStride, c.keys, c.d, c.dv, scale, c.softcap, visible,
                              c.window, maskAdd, maskKeep, maskRow, maskHead, out.data(), outRow,
-                             c.dv);
+                             c.dv, sinks);
     else
       kernels->attention_f32(q.data(), c.rows, c.heads, qRow, c.d, k.data(), kStride, v.data(),
                              vStride, c.keys, c.d, c.dv, scale, c.softcap, visible, c.window,
-                             maskAdd, maskKeep, maskRow, maskHead, out.data(), outRow, c.dv);
+                             maskAdd, maskKeep, maskRow, maskHead, out.data(), outRow, c.dv, sinks);
 
     for (int64_t r = 0; r < c.rows; ++r)
       for (int64_t h = 0; h < c.heads; ++h) {
@@ -93,6 +95,10 @@ protected:
             s = -INFINITY;
           score[size_t(j)] = s;
           largest = std::max(largest, s);
+        }
+        if (sinks && std::isfinite(largest)) {
+          largest = std::max<double>(largest, sinks[h]);
+          total = std::exp(sinks[h] - largest);
         }
         if (std::isfinite(largest))
           for (double &s : score)
@@ -148,10 +154,16 @@ TEST_P(Attention, SoftCap) {
     check({.rows = 3, .heads = 2, .keys = 90, .softcap = cap, .mask = Case::Add}, false);
 }
 
+TEST_P(Attention, SinkTakesItsShare) {
+  for (int64_t keys : {1, 31, 90})
+    for (auto mask : {Case::None, Case::Add})
+      check({.rows = 3, .heads = 4, .keys = keys, .mask = mask, .sink = true}, false);
+}
+
 TEST_P(Attention, NoKeysGiveZero) {
   float q[8] = {}, out[8] = {1, 1, 1, 1, 1, 1, 1, 1};
   kernels->attention_f32(q, 1, 1, 8, 8, nullptr, 8, nullptr, 8, 0, 8, 8, 1, 0, 0, 0, nullptr,
-                         nullptr, 0, 0, out, 8, 8);
+                         nullptr, 0, 0, out, 8, 8, nullptr);
   for (float value : out)
     EXPECT_EQ(value, 0);
 }

@@ -106,7 +106,7 @@ TEST_P(Canonical, AttentionForAnyGroupingOfQueries) {
           int64_t visible = std::max<int64_t>(keys - rows + 1, 0);
           kernels->attention_f32(q.data(), rows, 1, d, d, k.data(), d, v.data(), dv, keys, d, dv,
                                  0.125f, softcap, visible, 0, nullptr, nullptr, 0, 0, out.data(),
-                                 dv, dv);
+                                 dv, dv, nullptr);
           for (int64_t r = 0; r < rows; ++r) {
             std::vector<float> want = canonical::attention(
                 q.data() + r * d, d, dv, keys,

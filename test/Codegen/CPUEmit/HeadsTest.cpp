@@ -33,6 +33,10 @@ plan.kernel @append_positions(%p: !otf.state<2x12xf16>, %x: tensor<?x?x2x12xf32,
   %y = otf.append %p, %x {positions_first} : (!otf.state<2x12xf16>, tensor<?x?x2x12xf32, #otf.dims<"d0", "d1">>) -> !otf.state<2x12xf16>
   plan.return %y : !otf.state<2x12xf16>
 }
+plan.kernel @append_at(%p: !otf.state<2x12xf32>, %x: tensor<?x2x?x12xf32, #otf.dims<"d0", "d1">>, %at: tensor<?xi64, #otf.dims<"d0">>) -> !otf.state<2x12xf32> {
+  %y = otf.append %p, %x at %at : (!otf.state<2x12xf32>, tensor<?x2x?x12xf32, #otf.dims<"d0", "d1">>, tensor<?xi64, #otf.dims<"d0">>) -> !otf.state<2x12xf32>
+  plan.return %y : !otf.state<2x12xf32>
+}
 plan.kernel @attend(%q: tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>, %k: !otf.state<2x12xf32>, %v: !otf.state<2x20xf32>, %m: tensor<?x1x?x?xi1, #otf.dims<"d0", "d1", "d2">>)
     -> tensor<?x6x?x20xf32, #otf.dims<"d0", "d1">> {
   %y = otf.attention %q, %k, %v mask %m {scale = 0.25 : f32} : (tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>, !otf.state<2x12xf32>,
@@ -108,6 +112,22 @@ TEST_P(Heads, Append) {
         appendTest<float>(append, x, b, s, past, false);
         appendTest<_Float16>(appendPositions, x, b, s, past, true);
       }
+}
+
+TEST_P(Heads, AppendAtPlaces) {
+  OTF_KERNEL(append, kernels, "append_at");
+  const int64_t past = 6, s = 3, capacity = 11;
+  std::vector<float> x = floats(5 * 2 * s * 12);
+  std::vector<int64_t> at = {6, 4, 1, 8, -2}; // at the end, over it, before it, past it, before the cache
+  std::vector<float> cache(5 * 2 * capacity * 12, 77);
+  runRange(append, {cache.data(), x.data(), at.data()}, {5, s, past, capacity, 5}, 0, 5 * 2 * s);
+  for (int64_t i = 0; i < int64_t(cache.size()); ++i) {
+    int64_t position = i / 12 % capacity, row = i / 12 / capacity, local = position - at[row / 2];
+    float want = position >= past && position < past + s ? 0 : 77;
+    if (local >= 0 && local < s && position < past + s)
+      want = x[(row * s + local) * 12 + i % 12];
+    ASSERT_EQ(cache[i], want) << "entry " << row / 2 << " position " << position;
+  }
 }
 
 /// Keys and values [b][2][rows][width], `stride` rows apart a head.

@@ -118,6 +118,15 @@ plan.kernel @attention_0(%q: tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, %k: !o
       tensor<?x1x?x?xi1, #otf.dims<"d0", "d1", "d2">>) -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
   plan.return %y : tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
 }
+plan.kernel @append_1(%k: !otf.state<3x64xf32>, %x: tensor<?x?x3x64xf32, #otf.dims<"d0", "d1">>, %at: tensor<?xi64, #otf.dims<"d0">>) -> !otf.state<3x64xf32> {
+  %y = otf.append %k, %x at %at {positions_first} : (!otf.state<3x64xf32>, tensor<?x?x3x64xf32, #otf.dims<"d0", "d1">>, tensor<?xi64, #otf.dims<"d0">>) -> !otf.state<3x64xf32>
+  plan.return %y : !otf.state<3x64xf32>
+}
+plan.kernel @attention_2(%q: tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, %k: !otf.state<3x64xf32>, %s: tensor<9xf32>) -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">> {
+  %y = otf.attention %q, %k, %k sink %s {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, !otf.state<3x64xf32>, !otf.state<3x64xf32>, tensor<9xf32>)
+      -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+  plan.return %y : tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+}
 plan.kernel @attention_1(%q: tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>, %k: tensor<?x4x?x32xf32, #otf.dims<"d0", "d2">>,
                          %m: tensor<1x1x?x?xf32, #otf.dims<"d1", "d2">>) -> tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">> {
   %y = otf.attention %q, %k, %k mask %m {scale = 1.0 : f32, softcap = 30.0 : f32} : (tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>,
@@ -126,7 +135,7 @@ plan.kernel @attention_1(%q: tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>, %k: te
   plan.return %y : tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>
 }
 )mlir");
-  EXPECT_EQ(source.kernels.size(), 4u);
+  EXPECT_EQ(source.kernels.size(), 6u);
 }
 
 TEST(Emit, EmbeddingOfAnEncodedTable) {
@@ -204,6 +213,40 @@ plan.kernel @generate_1(%x: tensor<?xi32, #otf.dims<"d0">>) -> tensor<?xf16, #ot
   plan.return %y : tensor<?xf16, #otf.dims<"d0">>
 }
 )mlir");
+}
+
+TEST(Emit, ComputeStoresSeveralResults) {
+  cuda::CudaSource source = compiled(R"mlir(
+plan.kernel @compute_0(%x: tensor<?x?xf32, #otf.dims<"d0", "d1">>)
+    -> (tensor<?x?xf32, #otf.dims<"d0", "d1">>, tensor<?xi1, #otf.dims<"d0">>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %nothing = arith.constant 0.0 : f32
+  %y:2 = otf.compute "2*d0" : tensor<?x?xf32, #otf.dims<"d0", "d1">>, tensor<?xi1, #otf.dims<"d0">> {
+  ^bb0(%row: index, %sums: memref<?x?xf32>, %negative: memref<?xi1>):
+    %n = otf.size "d1"
+    %end = scf.while (%i = %zero) : (index) -> index {
+      %more = arith.cmpi slt, %i, %n : index
+      scf.condition(%more) %i : index
+    } do {
+    ^bb0(%i: index):
+      %v = tensor.extract %x[%row, %i] : tensor<?x?xf32, #otf.dims<"d0", "d1">>
+      memref.store %v, %sums[%row, %i] : memref<?x?xf32>
+      %next = arith.addi %i, %one : index
+      scf.yield %next : index
+    }
+    %some = arith.cmpi sgt, %end, %zero : index
+    scf.if %some {
+      %v = memref.load %sums[%row, %zero] : memref<?x?xf32>
+      %below = arith.cmpf olt, %v, %nothing : f32
+      memref.store %below, %negative[%row] : memref<?xi1>
+    }
+  }
+  plan.return %y#0, %y#1 : tensor<?x?xf32, #otf.dims<"d0", "d1">>, tensor<?xi1, #otf.dims<"d0">>
+}
+)mlir");
+  ASSERT_EQ(source.kernels.size(), 1u);
+  EXPECT_NE(source.kernels[0].source.find("y2"), std::string::npos) << source.kernels[0].source;
 }
 
 TEST(Emit, AnUnprintableOperationIsNamed) {

@@ -117,7 +117,7 @@ ROPE(rope_64_64_pairs, 64, 64, true)
         [=](int64_t b, int64_t h, int64_t i, int d) {                                              \
           return q[((b * heads + h) * length + i) * D + d];                                        \
         },                                                                                         \
-        k, v, 0.125f, softcap, maskExpression,                                                     \
+        k, v, 0.125f, softcap, maskExpression, otf::NoSink{},                                      \
         [=](int64_t b, int64_t h, int64_t i, int d, float o) {                                     \
           y[((b * heads + h) * length + i) * DV + d] = o;                                          \
         });                                                                                        \
@@ -170,7 +170,7 @@ ENTRY(attention_combine_64_3, 2) {
     otf::append(                                                                                   \
         static_cast<T *>(a.buffers[0]),                                                            \
         [=](int64_t o, int64_t s, int64_t i) { return x[(o * added + s) * inner + i]; },           \
-        a.dims[0], added, inner, a.dims[3], a.dims[4]);                                            \
+        a.dims[0], added, inner, a.dims[3], a.dims[4], otf::AtEnd{});                              \
   }
 APPEND(append_f32, float)
 APPEND(append_f16, otf::half_t)

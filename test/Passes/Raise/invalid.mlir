@@ -13,22 +13,6 @@ module attributes {onnx.files = ["m"]} {
 
 // -----
 
-// The slice may leave the dimension: whether 512 lies inside depends on s.
-module attributes {onnx.files = ["m"]} {
-  onnx.initializer @zero = dense<[0]> : tensor<1xi64>
-  onnx.initializer @end = dense<[512]> : tensor<1xi64>
-  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["s"]})
-      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
-    %zero = onnx.get @zero
-    %end = onnx.get @end
-    // expected-error @+1 {{Slice: whether its bounds lie inside the dimension of size s depends on the input}}
-    %0 = onnx.node "Slice" version 18 (%x, %zero, %end, %zero)
-    return %0 : !onnx.value
-  }
-}
-
-// -----
-
 // Dimensions are not negative.
 module attributes {onnx.files = ["m"]} {
   onnx.initializer @shape = dense<[-2, -4]> : tensor<2xi64>

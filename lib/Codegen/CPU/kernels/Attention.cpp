@@ -45,6 +45,7 @@ template <typename T> struct Attention {
   int64_t maskRowStride, maskHeadStride;
   float *out;
   int64_t outRowStride, outHeadStride;
+  const float *sink;
 
   /// What is known of one query while its keys pass.
   struct Query {
@@ -214,7 +215,14 @@ template <typename T> struct Attention {
         }
     }
     for (int i = 0; i < Q; ++i) {
-      float inverse = query[i].total == 0 ? 0 : 1 / query[i].total;
+      float factor = 1;
+      if (sink && query[i].total != 0) { // joins last, as a block whose value is 0
+        float extra = sink[(number + i) % heads];
+        float both = query[i].largest > extra ? query[i].largest : extra;
+        factor = exp(query[i].largest - both);
+        query[i].total = __builtin_fmaf(query[i].total, factor, exp(extra - both));
+      }
+      float inverse = query[i].total == 0 ? 0 : factor / query[i].total;
       for (int64_t c = 0; c < dv; ++c)
         query[i].out[c] *= inverse;
     }
@@ -239,12 +247,13 @@ void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRow
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride) {
+                       float *out, int64_t outRowStride, int64_t outHeadStride,
+                       const float *sink) {
   otf::cpu::Attention<float>{q,       qRowStride, qHeadStride, k,        kStride,
                              v,       vStride,    heads,       keys,     d,
                              dv,      scale,      softcap,     visible,  window,
                              maskAdd, maskKeep,   maskRowStride, maskHeadStride,
-                             out,     outRowStride, outHeadStride}
+                             out,     outRowStride, outHeadStride, sink}
       .runAll(rows);
 }
 
@@ -253,11 +262,12 @@ void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRow
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride) {
+                       float *out, int64_t outRowStride, int64_t outHeadStride,
+                       const float *sink) {
   otf::cpu::Attention<uint16_t>{q,       qRowStride, qHeadStride, k,        kStride,
                                 v,       vStride,    heads,       keys,     d,
                                 dv,      scale,      softcap,     visible,  window,
                                 maskAdd, maskKeep,   maskRowStride, maskHeadStride,
-                                out,     outRowStride, outHeadStride}
+                                out,     outRowStride, outHeadStride, sink}
       .runAll(rows);
 }

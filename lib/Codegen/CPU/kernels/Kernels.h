@@ -38,6 +38,32 @@ void otf_tile_int4(const void *tile, const void *rec, int64_t recStride, int64_t
 void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m,
                         int64_t kb, int64_t group, int64_t outliers, uint32_t table, float *acc);
 
+/* Grids are as int8, int4 and codebook2 without a table: otf_tile_grid8, grid8z, grid4, grid4z, grid2, grid2z. And a tile times f32
+ * rows, without outliers, of whose x the rows are read as they are:
+ *   x          f32[k] of row 0; row i is at x + i·stride (bytes) */
+#define OTF_GRID_KERNELS(name)                                                                     \
+  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
+                       int64_t kb, int64_t group, int64_t outliers, float *acc);                   \
+  void otf_row_##name(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,  \
+                      float *out);
+#define OTF_FLOAT_KERNEL(name)                                                                     \
+  void otf_float_##name(const void *tile, const void *x, int64_t stride, int64_t m, int64_t k,     \
+                        int64_t group, int64_t outliers, float *acc);
+OTF_GRID_KERNELS(grid8)
+OTF_GRID_KERNELS(grid8z)
+OTF_GRID_KERNELS(grid4)
+OTF_GRID_KERNELS(grid4z)
+OTF_GRID_KERNELS(grid2)
+OTF_GRID_KERNELS(grid2z)
+OTF_FLOAT_KERNEL(int8)
+OTF_FLOAT_KERNEL(int4)
+OTF_FLOAT_KERNEL(grid8)
+OTF_FLOAT_KERNEL(grid8z)
+OTF_FLOAT_KERNEL(grid4)
+OTF_FLOAT_KERNEL(grid4z)
+OTF_FLOAT_KERNEL(grid2)
+OTF_FLOAT_KERNEL(grid2z)
+
 /* What a row goes through before it is used. Given as an int64_t. */
 enum {
   OTF_NORM_NONE = 0,
@@ -104,19 +130,22 @@ void otf_append_f16(const float *x, int64_t xStride, int64_t rows, int64_t d, ui
  *   maskKeep         u8, 0 hides a key, or null. At most one of the two masks.
  *   maskRowStride, maskHeadStride   mask of row r, head h, key j is at r·row + h·head + j
  *   out              f32; row r, head h at out + r·outRowStride + h·outHeadStride, dv values
+ *   sink             f32; head h's further score, of a key whose value is 0, at sink + h; or null
  * A query that sees no key gives 0. Needs no scratch: the output rows hold the running sums. */
 void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
                        int64_t qHeadStride, const float *k, int64_t kStride, const float *v,
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride);
+                       float *out, int64_t outRowStride, int64_t outHeadStride,
+                       const float *sink);
 void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
                        int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride);
+                       float *out, int64_t outRowStride, int64_t outHeadStride,
+                       const float *sink);
 
 /* Scalar functions for generated loops: inlined, branch-free (exp, log, tanh, erf), so that loops
  * over them vectorise. Errors in units in the last place are in the tests. */

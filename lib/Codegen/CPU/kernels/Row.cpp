@@ -16,8 +16,8 @@ inline uint32_t word(const uint8_t *chunk, int vector, int64_t row) {
   return w;
 }
 
-struct Int8Row {
-  static constexpr EncodingKind kind = EncodingKind::Int8;
+template <EncodingKind k> struct Int8Row {
+  static constexpr EncodingKind kind = k;
   __m256i values(const uint8_t *chunk, int64_t row) const {
     uint32_t w[8];
     for (int step = 0; step < 8; ++step)
@@ -26,8 +26,8 @@ struct Int8Row {
   }
 };
 
-struct Int4Row {
-  static constexpr EncodingKind kind = EncodingKind::Int4;
+template <EncodingKind k> struct Int4Row {
+  static constexpr EncodingKind kind = k;
   __m256i values(const uint8_t *chunk, int64_t row) const {
     uint32_t w[8];
     for (int v = 0; v < 4; ++v) {
@@ -39,8 +39,8 @@ struct Int4Row {
   }
 };
 
-struct Codebook2Row {
-  static constexpr EncodingKind kind = EncodingKind::Codebook2;
+template <EncodingKind k> struct Codebook2Row {
+  static constexpr EncodingKind kind = k;
   uint32_t table;
   __m256i values(const uint8_t *chunk, int64_t row) const {
     uint32_t w[8];
@@ -71,10 +71,17 @@ void groupedRow(const Codec &codec, const void *blob, int64_t row, int64_t kb, i
   for (int64_t c = 0; c < layout.chunks;) {
     int64_t end = perGroup < layout.chunks - c ? c + perGroup : layout.chunks;
     const uint8_t *parameters = at + (end - c) * chunkBytes(Codec::kind);
-    __m256 scale = _mm256_set1_ps(half(parameters));
+    auto parameter = [&](const uint8_t *from) {
+      if constexpr (!hasFloatParameters(Codec::kind))
+        return half(from);
+      float value;
+      __builtin_memcpy(&value, from + 4 * lane, 4);
+      return value;
+    };
+    __m256 scale = _mm256_set1_ps(parameter(parameters));
     __m256 zero = _mm256_setzero_ps();
     if (hasZeros(Codec::kind))
-      zero = _mm256_set1_ps(half(parameters + 16));
+      zero = _mm256_set1_ps(parameter(parameters + groupParameterBytes(Codec::kind) / 2));
     for (; c < end; ++c, at += chunkBytes(Codec::kind)) {
       __m256i q = codec.values(at, lane);
       float values[kChunkColumns];
@@ -111,17 +118,25 @@ void otf_row_f16(const void *blob, int64_t row, int64_t k, float *out) {
     out[i] = _cvtsh_ss(tile[8 * i + row % 8]);
 }
 
-void otf_row_int8(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
-                  float *out) {
-  otf::cpu::groupedRow(otf::cpu::Int8Row{}, blob, row, kb, group, outliers, out);
-}
-
-void otf_row_int4(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
-                  float *out) {
-  otf::cpu::groupedRow(otf::cpu::Int4Row{}, blob, row, kb, group, outliers, out);
-}
+#define OTF_ROW(name, Codec, kind)                                                                                     \
+  void otf_row_##name(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers, float *out) {        \
+    otf::cpu::groupedRow(otf::cpu::Codec<otf::EncodingKind::kind>{}, blob, row, kb, group, outliers, out);             \
+  }
+#define OTF_GRID2_ROW(name, kind)                                                                                      \
+  void otf_row_##name(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers, float *out) {        \
+    otf::cpu::groupedRow(otf::cpu::Codebook2Row<otf::EncodingKind::kind>{0x0100fffe}, blob, row, kb, group, outliers,  \
+                         out);                                                                                         \
+  }
+OTF_ROW(int8, Int8Row, Int8)
+OTF_ROW(grid8, Int8Row, Grid8)
+OTF_ROW(grid8z, Int8Row, Grid8z)
+OTF_ROW(int4, Int4Row, Int4)
+OTF_ROW(grid4, Int4Row, Grid4)
+OTF_ROW(grid4z, Int4Row, Grid4z)
+OTF_GRID2_ROW(grid2, Grid2)
+OTF_GRID2_ROW(grid2z, Grid2z)
 
 void otf_row_codebook2(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
                        uint32_t table, float *out) {
-  otf::cpu::groupedRow(otf::cpu::Codebook2Row{table}, blob, row, kb, group, outliers, out);
+  otf::cpu::groupedRow(otf::cpu::Codebook2Row<otf::EncodingKind::Codebook2>{table}, blob, row, kb, group, outliers, out);
 }

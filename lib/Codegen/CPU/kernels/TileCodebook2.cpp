@@ -54,9 +54,10 @@ template <typename Use> inline void forSteps(const uint8_t *chunk, Use use) {
   }
 }
 
-struct OffsetTile {
-  static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Codebook2);
-  static constexpr bool hasZeros = true;
+template <EncodingKind kind> struct OffsetTile {
+  static constexpr int64_t chunkBytes = otf::chunkBytes(kind);
+  static constexpr bool hasZeros = otf::hasZeros(kind);
+  static constexpr bool floatParameters = hasFloatParameters(kind);
   Table table;
 
   template <int MR>
@@ -80,6 +81,7 @@ struct OffsetTile {
 struct SignedTile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Codebook2);
   static constexpr bool hasZeros = true;
+  static constexpr bool floatParameters = false;
   __m256i bytes;
 
   template <int MR>
@@ -109,5 +111,21 @@ void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, in
     return groupedTile(SignedTile{Table::broadcast(table)}, tile, rec, recStride, m, kb, group,
                        outliers, acc);
 #endif
-  groupedTile(OffsetTile{offset}, tile, rec, recStride, m, kb, group, outliers, acc);
+  groupedTile(OffsetTile<otf::EncodingKind::Codebook2>{offset}, tile, rec, recStride, m, kb, group, outliers,
+              acc);
+}
+
+/// The codes of grid2 are q + 2.
+static constexpr uint32_t kGridTable = 0x0100fffe;
+
+void otf_tile_grid2(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
+                    int64_t group, int64_t outliers, float *acc) {
+  otf::cpu::groupedTile(otf::cpu::OffsetTile<otf::EncodingKind::Grid2>{otf::cpu::Table(kGridTable)}, tile, rec,
+                        recStride, m, kb, group, outliers, acc);
+}
+
+void otf_tile_grid2z(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
+                     int64_t group, int64_t outliers, float *acc) {
+  otf::cpu::groupedTile(otf::cpu::OffsetTile<otf::EncodingKind::Grid2z>{otf::cpu::Table(kGridTable)}, tile, rec,
+                        recStride, m, kb, group, outliers, acc);
 }

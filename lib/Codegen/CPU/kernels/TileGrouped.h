@@ -10,7 +10,7 @@
 // fma, and the terms are added one after another. A group of several chunks applies its scale to
 // each of them, because another machine may hold them apart.
 //
-// A codec has chunkBytes, hasZeros and
+// A codec has chunkBytes, hasZeros, floatParameters (f32 and not f16) and
 //   template <int MR> void dot(const uint8_t *chunk, const int8_t *x, int64_t stride,
 //                              const int32_t (&sum)[MR], __m256i (&out)[MR]) const
 // where row i has its 32 activations at x + i·stride and their sum in sum[i].
@@ -35,12 +35,14 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, const uint8_t *
   for (int64_t c = 0; c < layout.chunks;) {
     int64_t end = perGroup < layout.chunks - c ? c + perGroup : layout.chunks;
     const uint8_t *parameters = at + (end - c) * Codec::chunkBytes;
-    __m256 scale = loadHalves(parameters), zero = _mm256_setzero_ps();
-    parameters += 16;
-    if constexpr (Codec::hasZeros) {
-      zero = loadHalves(parameters);
-      parameters += 16;
-    }
+    auto eight = [&] { // scales or zeros of the tile's rows
+      const uint8_t *from = parameters;
+      parameters += Codec::floatParameters ? FloatColumn::bytes : HalfColumn::bytes;
+      return Codec::floatParameters ? FloatColumn::load(from) : HalfColumn::load(from);
+    };
+    __m256 scale = eight(), zero = _mm256_setzero_ps();
+    if constexpr (Codec::hasZeros)
+      zero = eight();
     for (; c < end; ++c, at += Codec::chunkBytes) {
       int32_t xSum[MR];
       float xScale[MR];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contractions with int4 weights; Encoding/Int4.h draws the chunk. Nibbles are q + 8, unsigned, so
+// Contractions with int4 and grid4 weights; Encoding/Int4.h draws the chunk. Nibbles are q + 8, unsigned, so
 // 8 · Σx comes off the sum.
 #include "Dot.h"
 #include "Kernels.h"
@@ -9,9 +9,10 @@
 namespace otf::cpu {
 namespace {
 
-struct Int4Tile {
+template <EncodingKind kind> struct Int4Tile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Int4);
-  static constexpr bool hasZeros = false;
+  static constexpr bool hasZeros = otf::hasZeros(kind);
+  static constexpr bool floatParameters = hasFloatParameters(kind);
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
@@ -48,7 +49,12 @@ struct Int4Tile {
 } // namespace
 } // namespace otf::cpu
 
-void otf_tile_int4(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
-                   int64_t group, int64_t outliers, float *acc) {
-  otf::cpu::groupedTile(otf::cpu::Int4Tile{}, tile, rec, recStride, m, kb, group, outliers, acc);
-}
+#define OTF_TILE(name, kind)                                                                       \
+  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
+                       int64_t kb, int64_t group, int64_t outliers, float *acc) {                  \
+    otf::cpu::groupedTile(otf::cpu::Int4Tile<otf::EncodingKind::kind>{}, tile, rec, recStride, m,  \
+                          kb, group, outliers, acc);                                               \
+  }
+OTF_TILE(int4, Int4)
+OTF_TILE(grid4, Grid4)
+OTF_TILE(grid4z, Grid4z)

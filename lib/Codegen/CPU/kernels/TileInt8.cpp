@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contractions with int8 weights; Encoding/Int8.h draws the chunk.
+// Contractions with int8 and grid8 weights; Encoding/Int8.h draws the chunk. The code −128 of a grid is exact too: its magnitude
+// as an unsigned byte is 128, and 2 · 128 · 127 = 32,512 fits 16 bits.
 #include "Dot.h"
 #include "Kernels.h"
 #include "TileGrouped.h"
@@ -8,9 +9,10 @@
 namespace otf::cpu {
 namespace {
 
-struct Int8Tile {
+template <EncodingKind kind> struct Int8Tile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Int8);
-  static constexpr bool hasZeros = false;
+  static constexpr bool hasZeros = otf::hasZeros(kind);
+  static constexpr bool floatParameters = hasFloatParameters(kind);
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
@@ -41,7 +43,12 @@ struct Int8Tile {
 } // namespace
 } // namespace otf::cpu
 
-void otf_tile_int8(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
-                   int64_t group, int64_t outliers, float *acc) {
-  otf::cpu::groupedTile(otf::cpu::Int8Tile{}, tile, rec, recStride, m, kb, group, outliers, acc);
-}
+#define OTF_TILE(name, kind)                                                                       \
+  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
+                       int64_t kb, int64_t group, int64_t outliers, float *acc) {                  \
+    otf::cpu::groupedTile(otf::cpu::Int8Tile<otf::EncodingKind::kind>{}, tile, rec, recStride, m,  \
+                          kb, group, outliers, acc);                                               \
+  }
+OTF_TILE(int8, Int8)
+OTF_TILE(grid8, Grid8)
+OTF_TILE(grid8z, Grid8z)

@@ -109,6 +109,20 @@ OTF_DEVICE Joined join(float before, float mine) {
 }
 OTF_DEVICE float inverse(float total) { return total == 0 ? 0.0f : 1.0f / total; }
 
+/// The share of a row's sums in its result, where one more score joins last whose value is 0.
+struct NoSink {
+  __device__ __forceinline__ float operator()(int, float, float total) const { return inverse(total); }
+};
+struct HeadSink {
+  const float *scores; // one a query head
+  __device__ __forceinline__ float operator()(int h, float top, float total) const {
+    if (total == 0)
+      return 0.0f;
+    const float extra = scores[h], both = fmaxf(top, extra), factor = exp(top - both);
+    return factor / fmaf(total, factor, exp(extra - both));
+  }
+};
+
 /// Weight of the lane's key in its block, whose largest score and sum of weights come out too.
 OTF_DEVICE float weigh(float score, float &top, float &total) {
   top = warpMax(score);
@@ -246,10 +260,10 @@ OTF_DEVICE void attendPart(const float *qs, int b, int kvHead, int rowBase, int 
 }
 
 /// Few rows: see the top of the file.
-template <class S, class T, class Q, class Mask, class F>
+template <class S, class T, class Q, class Mask, class Sink, class F>
 OTF_DEVICE void attentionDecode(float *shared, int batch, int kvHeads, int queries, int keys, Q q,
                                 Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
-                                F f) {
+                                Sink sink, F f) {
   constexpr int R = S::kRows, DV = S::DV, kMine = (R * DV + kThreads - 1) / kThreads;
   const int warp = threadIdx.x >> 5, thread = threadIdx.x;
   const int rows = S::Group * queries, sets = divideUpInt(rows, R);
@@ -303,17 +317,19 @@ OTF_DEVICE void attentionDecode(float *shared, int batch, int kvHeads, int queri
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
       const int at = thread + i * kThreads, row = rowBase + at / DV, d = at % DV;
-      if (at < R * DV && row < rows)
-        f(b, kvHead * S::Group + row / queries, row % queries, d, o[i] * inverse(total[i]));
+      if (at < R * DV && row < rows) {
+        const int h = kvHead * S::Group + row / queries;
+        f(b, h, row % queries, d, o[i] * sink(h, tops[at / DV], total[i]));
+      }
     }
   }
 }
 
 /// Many rows: see the top of the file.
-template <class S, class T, class Q, class Mask, class F>
+template <class S, class T, class Q, class Mask, class Sink, class F>
 OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int queries, int keys, Q q,
                                  Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
-                                 F f) {
+                                 Sink sink, F f) {
   constexpr int R = S::kWarpRows, D = S::D, DV = S::DV, kBlockRows = kWarps * R;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int rows = S::Group * queries, sets = divideUpInt(rows, kBlockRows);
@@ -437,7 +453,7 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
       const int row = rowBase + warp * R + r;
       if (row >= rows)
         continue;
-      const float share = inverse(total[r]);
+      const float share = sink(kvHead * S::Group + row / queries, top[r], total[r]);
 #pragma unroll
       for (int d = 0; d < S::kDims; ++d)
         if (lane + 32 * d < DV)
@@ -448,15 +464,17 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
 
 /// f(b, h, i, d, y) for every result. T: element of the cache, float or half_t. q(b, h, i, d): f32.
 /// Grid: one block per batch * kvHeads * (row sets) fills the machine; any is right.
-template <class S, class T, class Q, class Mask, class F>
+template <class S, class T, class Q, class Mask, class Sink, class F>
 OTF_DEVICE void attention(int batch, int kvHeads, int queries, int keys, Q q, Heads<T> k,
-                          Heads<T> v, float scale, float softcap, Mask mask, F f) {
+                          Heads<T> v, float scale, float softcap, Mask mask, Sink sink, F f) {
   __shared__ __align__(16) float shared[S::kFloats];
   waitForInputs();
   if (S::Group * queries <= 4 * S::kRows)
-    attentionDecode<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, f);
+    attentionDecode<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, sink,
+                       f);
   else
-    attentionPrefill<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, f);
+    attentionPrefill<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, sink,
+                        f);
   releaseDependents();
 }
 

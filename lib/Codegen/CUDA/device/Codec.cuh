@@ -12,28 +12,34 @@
 namespace otf {
 
 /// 32 columns: 8 steps of 32 bytes, codes -127 ... 127.
-template <int Group> struct Int8 {
+template <int Group, bool Float = false, bool Zero = false> struct Int8 {
   static constexpr bool kInteger = true;
   static constexpr int kGroup = Group; // columns that share a scale
   static constexpr int kWords = 8;     // words of a row in 32 columns
   static constexpr int kOffset = 0;    // taken off each byte
-  static constexpr bool kZero = false; // f16 zero[8] after scale[8]
+  static constexpr bool kZero = Zero;   // zero[8] after scale[8]
+  static constexpr bool kFloat = Float; // parameters are f32 and not f16
   static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
                                                 uint32_t (&bytes)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       bytes[i] = code[i];
   }
+  /// One code of a chunk, less kOffset.
+  static __device__ __forceinline__ int at(const uint8_t *chunk, int column, int row) {
+    return int8_t(__ldg(chunk + 32 * (column >> 2) + 4 * row + (column & 3)));
+  }
 };
 
 /// 32 columns: 4 vectors; the low nibble of byte (v, row, b) is column 4v+b, the high 16+4v+b.
 /// The code is q + 8: bytes stay 0 ... 15 and the eight comes off through the sum of activations.
-template <int Group> struct Int4 {
+template <int Group, bool Float = false, bool Zero = false> struct Int4 {
   static constexpr bool kInteger = true;
   static constexpr int kGroup = Group;
   static constexpr int kWords = 4;
   static constexpr int kOffset = 8;
-  static constexpr bool kZero = false;
+  static constexpr bool kZero = Zero;
+  static constexpr bool kFloat = Float;
   static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
                                                 uint32_t (&bytes)[8]) {
 #pragma unroll
@@ -41,6 +47,32 @@ template <int Group> struct Int4 {
       bytes[v] = code[v] & 0x0f0f0f0fu;
       bytes[4 + v] = code[v] >> 4 & 0x0f0f0f0fu;
     }
+  }
+  static __device__ __forceinline__ int at(const uint8_t *chunk, int column, int row) {
+    const int both = __ldg(chunk + 32 * ((column & 15) >> 2) + 4 * row + (column & 3));
+    return (both >> (column >> 4) * 4 & 15) - kOffset;
+  }
+};
+
+/// 32 columns: 2 vectors; bits 2j, 2j+1 of byte (v, row, b) are column 16v+4j+b. The code is q + 2.
+template <int Group, bool Float = false, bool Zero = false> struct Int2 {
+  static constexpr bool kInteger = true;
+  static constexpr int kGroup = Group;
+  static constexpr int kWords = 2;
+  static constexpr int kOffset = 2;
+  static constexpr bool kZero = Zero;
+  static constexpr bool kFloat = Float;
+  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
+                                                uint32_t (&bytes)[8]) {
+#pragma unroll
+    for (int v = 0; v < 2; ++v)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        bytes[4 * v + j] = code[v] >> 2 * j & 0x03030303u;
+  }
+  static __device__ __forceinline__ int at(const uint8_t *chunk, int column, int row) {
+    const int four = __ldg(chunk + 32 * (column >> 4) + 4 * row + (column & 3));
+    return (four >> ((column & 15) >> 2) * 2 & 3) - kOffset;
   }
 };
 
@@ -52,6 +84,7 @@ template <int Group, uint32_t Table> struct Codebook2 {
   static constexpr int kWords = 2;
   static constexpr int kOffset = 0;
   static constexpr bool kZero = true;
+  static constexpr bool kFloat = false;
   static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
                                                 uint32_t (&bytes)[8]) {
 #pragma unroll
@@ -108,7 +141,8 @@ struct Weight : RecordLayout<K, Outliers> {
   static constexpr int64_t kTiles = divideUp(N, 8);
   static constexpr int kPerGroup = C::kGroup / 32;
   static constexpr int kChunkBytes = C::kWords * 32;
-  static constexpr int kMetaBytes = C::kZero ? 32 : 16;
+  static constexpr int kEightBytes = C::kFloat ? 32 : 16; // the scales or zeros of a tile's rows
+  static constexpr int kMetaBytes = C::kZero ? 2 * kEightBytes : kEightBytes;
   static constexpr int64_t kOutlierOffset =
       int64_t(kChunks) * kChunkBytes + divideUp(kChunks, kPerGroup) * kMetaBytes;
   static constexpr int64_t kTileBytes = kOutlierOffset + 16 * Outliers;
@@ -134,10 +168,15 @@ struct Weight : RecordLayout<K, Outliers> {
       code[i] = __ldcs(p + 8 * i);
   }
   static __device__ __forceinline__ float scale(const uint8_t *tile, int c, int row) {
-    return f16At(tile + scaleOffset(c) + 2 * row);
+    return parameter(tile + scaleOffset(c), row);
   }
   static __device__ __forceinline__ float zero(const uint8_t *tile, int c, int row) {
-    return C::kZero ? f16At(tile + scaleOffset(c) + 16 + 2 * row) : 0.0f;
+    return C::kZero ? parameter(tile + scaleOffset(c) + kEightBytes, row) : 0.0f;
+  }
+  static __device__ __forceinline__ float parameter(const uint8_t *eight, int row) {
+    if (C::kFloat)
+      return __ldg(reinterpret_cast<const float *>(eight) + row);
+    return f16At(eight + 2 * row);
   }
   /// Outlier column j, as f16.
   static __device__ __forceinline__ float outlier(const uint8_t *tile, int64_t j, int row) {
@@ -168,6 +207,28 @@ template <class C, int64_t N, int64_t K, int64_t Outliers> struct Weight<C, N, K
   static __device__ __forceinline__ float stream(const float *p) { return __ldcs(p); }
   static __device__ __forceinline__ half_t stream(const half_t *p) {
     return half_t{__ldcs(reinterpret_cast<const uint16_t *>(p))};
+  }
+};
+
+/// The coded weight W, to be multiplied by f32 rows: what a file means that quantizes its weights only.
+template <class W> struct Decoded {
+  struct Codec {
+    static constexpr bool kInteger = false;
+  };
+  static_assert(W::kOutliers == 0, "outliers have records");
+  static constexpr int64_t kRows = W::kRows;
+  static constexpr int64_t kColumns = W::kColumns;
+  static constexpr int64_t kOutliers = 0;
+  static constexpr int64_t kTiles = W::kTiles;
+  static constexpr int64_t kTileBytes = W::kTileBytes;
+  static constexpr int64_t kIndexBytes = 0;
+  static constexpr int64_t kBytes = W::kBytes;
+  static constexpr int64_t kRecordBytes = 4 * W::kColumns; // a row as it is
+
+  static __device__ __forceinline__ float at(const uint8_t *tile, int64_t column, int row) {
+    const int c = int(column >> 5);
+    const float q = float(W::Codec::at(tile + W::chunkOffset(c), int(column & 31), row));
+    return fmaf(q, W::scale(tile, c, row), W::zero(tile, c, row));
   }
 };
 

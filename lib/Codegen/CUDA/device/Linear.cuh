@@ -275,7 +275,6 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
   // registers across both, and here every one is needed.
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  static_assert(!(C::kOffset && C::kZero), "one use for the sum of activations");
   constexpr int kS = IntegerStage::kStride;
   constexpr int kStages = (W::kChunks + 1) / 2;
   constexpr int kAcross = int(divideUp(W::kRows, kBlockN));
@@ -345,15 +344,16 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
 #pragma unroll
           for (int j = 0; j < 4; ++j)
             a[i][j] = stage.x[(warpM + 16 * i + g + 8 * (j & 1)) * kS + 8 * h + t + 4 * (j >> 1)];
-        float xs[2][2], xz[2][2];
+        float xs[2][2], xo[2][2], xz[2][2];
 #pragma unroll
         for (int i = 0; i < 2; ++i)
 #pragma unroll
           for (int j = 0; j < 2; ++j) {
             const int m = warpM + 16 * i + 8 * j + g;
             xs[i][j] = stage.xScale[h][m];
-            // What the sum of activations is for: the offset of the codes, or their zero.
-            xz[i][j] = (C::kZero ? xs[i][j] : -float(C::kOffset)) * stage.xSum[h][m];
+            // What the sum of activations is for: the offset of the codes, and their zero.
+            xo[i][j] = C::kOffset ? -float(C::kOffset) * stage.xSum[h][m] : 0.0f;
+            xz[i][j] = C::kZero ? xs[i][j] * stage.xSum[h][m] : 0.0f;
           }
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -371,7 +371,7 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
             for (int e = 0; e < 4; ++e) {
               float dot = float(c[e]);
               if (C::kOffset)
-                dot += xz[i][e >> 1]; // below 2^24, so exact
+                dot += xo[i][e >> 1]; // below 2^24, so exact
               float term = dot * xs[i][e >> 1] * (e & 1 ? ws.y : ws.x);
               if (C::kZero)
                 term = fmaf(xz[i][e >> 1], e & 1 ? wz.y : wz.x, term);
