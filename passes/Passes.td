@@ -154,6 +154,25 @@ def FuseAttention : OtfPass<"otf-fuse-attention"> {
   let dependentDialects = ["::otf::OTFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def SinkTransposes : OtfPass<"otf-sink-transposes"> {
+  let summary = "computes bodies over transposed contractions in the contraction's own order";
+  let description = [{
+    A body that reads a transposed linear becomes the same body over the linear, and then the transpose:
+
+    ```mlir
+    %y = otf.linear %a, %w ...                                               // [N x HW, C], a convolution
+    %t = tensor.generate { tensor.extract %y[%n, %h, %w, %c] }               // the model's [N, C, H, W]
+    %r = tensor.generate { max(tensor.extract %t[%n, %c, %h, %w], 0) }
+    // becomes
+    %m = tensor.generate { max(tensor.extract %y[%n, %h, %w, %c], 0) }       // the linear's epilogue
+    %r = tensor.generate { tensor.extract %m[%n, %h, %w, %c] }
+    ```
+
+    So the transpose moves down until a reader takes it into its own index arithmetic or another transpose undoes it:
+    each region between operators that fix an order has the order of the contraction before it.
+  }];
+}
+
 def FusePrologue : OtfPass<"otf-fuse-prologue"> {
   let summary = "normalises in the prologue";
   let description = [{
@@ -185,7 +204,8 @@ def FuseElementwise : OtfPass<"otf-fuse-elementwise"> {
     1. A body that only moves data (index arithmetic, casts of indices, reads) of at most `max-ops` operations is substituted everywhere.
     2. Any other body is substituted where its single read is; if that read is not at a permutation of the reader's own
        index, or lies in a loop, the body must be short and cheap: at most `max-ops` operations, no loop, no transcendental function.
-       So nothing costly is computed twice.
+       So nothing costly is computed twice. A body that reads a linear at its own index is not repeated either: it will be
+       the linear's epilogue.
 
     `otf.gated_activation` becomes a tensor.generate first, and reads through reshapes that only add or drop ones
     go to the reshape's source.

@@ -42,6 +42,8 @@ void otf::buildRewritePipeline(OpPassManager &manager) {
 void otf::buildFusePipeline(OpPassManager &manager) {
   // Equal constants and sizes become one, so that equal indices are equal values below.
   manager.addPass(createMergeEqual());
+  // Bodies over transposed contractions take the contractions' order.
+  manager.addPass(createSinkTransposes());
   // Transpositions go before elementwise fusion can hide them in a body.
   manager.addPass(createFuseAttention());
   manager.addPass(createFusePrologue());

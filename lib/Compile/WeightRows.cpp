@@ -5,6 +5,7 @@
 #include "lib/Compile/WeightRows.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/OTF/Taps.h"
 #include "lib/Import/FileSet.h"
 
 #include "llvm/Support/Path.h"
@@ -31,6 +32,7 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
   result.blob = blobOf(weight, rows, columns);
   result.transposed = weight.getBlob().getTransposed();
   result.columns = columns;
+  result.taps = tapsOf(weight);
   if (weight.getGiven()) {
     llvm::Expected<GivenWeight> given = GivenWeight::open(files, weight, rows, columns);
     if (!given)
@@ -54,6 +56,7 @@ llvm::Error WeightRows::read(int64_t firstRow, int64_t rowCount, float *out) con
     quantized->read(firstRow, rowCount, out);
   else if (llvm::Error error = source.readRows(blob, firstRow, rowCount, transposed, out))
     return error;
+  turnTaps(out, rowCount, columns, taps);
   if (!scale.empty())
     for (int64_t row = 0; row < rowCount; ++row)
       for (int64_t column = 0; column < columns; ++column)

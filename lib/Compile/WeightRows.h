@@ -36,7 +36,7 @@ private:
   WeightSource source;
   Blob blob;
   bool transposed = false;
-  int64_t columns = 0;
+  int64_t columns = 0, taps = 1;
   std::vector<float> scale;
   std::optional<GivenWeight> quantized;
 };

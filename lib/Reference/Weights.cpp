@@ -8,6 +8,7 @@
 #include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Import/GivenWeight.h"
 #include "lib/Import/WeightSource.h"
+#include "dialects/OTF/Taps.h"
 #include "lib/Reference/Failure.h"
 #include "lib/Reference/MatrixCodec.h"
 
@@ -21,7 +22,7 @@ namespace {
 class Source {
 public:
   Source(const FileSet &files, WeightOp weight, int64_t rows, int64_t columns)
-      : source(files), transposed(weight.getBlob().getTransposed()) {
+      : source(files), transposed(weight.getBlob().getTransposed()), taps(tapsOf(weight)) {
     BlobAttr from = weight.getBlob();
     blob = {from.getFile(), from.getOffset(), from.getLength(),
             onnx::elementNumberOf(from.getType()), {rows, columns}};
@@ -30,10 +31,13 @@ public:
   }
 
   llvm::Error floats(int64_t first, int64_t count, float *out) const {
-    return source.readRows(blob, first, count, transposed, out);
+    if (llvm::Error error = source.readRows(blob, first, count, transposed, out))
+      return error;
+    turnTaps(out, count, blob.dims[transposed ? 0 : 1], taps);
+    return llvm::Error::success();
   }
   llvm::Expected<std::vector<double>> reals() const {
-    if (blob.elementType == onnx::ElementType::Double && !transposed)
+    if (blob.elementType == onnx::ElementType::Double && !transposed && taps == 1)
       return copy<double, double>();
     int64_t rows = blob.dims[transposed ? 1 : 0], columns = blob.dims[transposed ? 0 : 1];
     std::vector<float> values(size_t(rows * columns));
@@ -68,6 +72,7 @@ private:
   WeightSource source;
   Blob blob;
   bool transposed;
+  int64_t taps;
 };
 
 /// The weight that `weight` is scaled by, one factor a column; empty for none.

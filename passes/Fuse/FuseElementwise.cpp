@@ -180,6 +180,17 @@ void mergeReads(tensor::GenerateOp generate) {
   });
 }
 
+/// Whether a body reads a contraction at its own index, so that it can become its epilogue.
+bool endsLinear(tensor::GenerateOp generate) {
+  Block &body = generate.getBody().front();
+  return generate.getBody()
+      .walk([&](tensor::ExtractOp extract) {
+        bool ends = extract.getTensor().getDefiningOp<LinearOp>() && isOwnIndex(extract.getIndices(), body);
+        return ends ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 struct FuseElementwisePass : otf::impl::FuseElementwiseBase<FuseElementwisePass> {
   using FuseElementwiseBase::FuseElementwiseBase;
 
@@ -193,7 +204,10 @@ struct FuseElementwisePass : otf::impl::FuseElementwiseBase<FuseElementwisePass>
       return true;
     if (!producer.getResult().hasOneUse())
       return false;
-    return isBijective(extract, reader) || (isShort && !cost.loops && !cost.transcendental);
+    if (isBijective(extract, reader))
+      return true;
+    // An epilogue costs nothing where it is; a reader that repeats its reads would repeat it.
+    return !endsLinear(producer) && isShort && !cost.loops && !cost.transcendental;
   }
 
   /// One substitution in `reader`, if there is one.

@@ -198,6 +198,17 @@ FailureOr<otf::Size> extentOf(plan::LaunchOp launch, Operation *root) {
   return leading(tensor, counted ? std::min<int64_t>(3, tensor.getRank()) : tensor.getRank() - 1);
 }
 
+/// Plain weights are multiplied in blocks of rows and tiles (TilePlain.cpp); a piece of one tile would be none.
+constexpr int64_t kTogether = 4;
+
+bool takesTilesTogether(Operation *root) {
+  auto linear = dyn_cast<LinearOp>(root);
+  if (!linear)
+    return false;
+  EncodingKind kind = linear.getWeight().getType().getEncoding().getKind();
+  return kind == EncodingKind::f32 || kind == EncodingKind::f16;
+}
+
 struct SchedulePass : otf::impl::ScheduleBase<SchedulePass> {
   using ScheduleBase::ScheduleBase;
 
@@ -213,7 +224,7 @@ struct SchedulePass : otf::impl::ScheduleBase<SchedulePass> {
     std::optional<int64_t> tiles = extent->constant();
     bool wide = isa<LinearOp>(root) && tiles && *tiles >= wideLinear;
     launch.setExtentAttr(builder.getStringAttr(extent->str()));
-    launch.setGrainAttr(builder.getI64IntegerAttr(wide ? 2 : 1));
+    launch.setGrainAttr(builder.getI64IntegerAttr(tiles && *tiles >= 2 * kTogether && takesTilesTogether(root) ? kTogether : wide ? 2 : 1));
     return success();
   }
 

@@ -9,6 +9,8 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
@@ -20,6 +22,10 @@ struct Channels {
   int64_t group, in, out;    // of the whole
   int64_t inGroup, outGroup; // of one group
   SmallVector<int64_t> kernel;
+
+  int64_t taps() const {
+    return std::accumulate(kernel.begin(), kernel.end(), int64_t(1), std::multiplies<>());
+  }
 };
 
 /// A weight is [out, in / group, taps...], or [in, out / group, taps...] if `transposed`.
@@ -82,6 +88,55 @@ SmallVector<Value> joined(std::initializer_list<Value> first, ValueRange rest) {
   return all;
 }
 
+/// A convolution by a constant weight is a linear of the windows: its matrix is the weight, one row
+/// for each output channel, its columns by tap and then by channel, so that a window is copied a
+/// run of channels at a time. So it has all that a linear has: encodings, epilogues, kernels on
+/// every device. Channels come last in its result; otf-sink-transposes lets what follows keep that
+/// order.
+Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matrix,
+                       ArrayRef<WindowAxis> window, const Channels &c) {
+  Location l = node.getLoc();
+  size_t rank = window.size();
+  SmallVector<Size> outer{x.sizes[0]}, sizes;
+  llvm::append_range(outer, outputSizes(window));
+  sizes = outer;
+  bool taps = llvm::any_of(c.kernel, [](int64_t k) { return k != 1; });
+  if (taps)
+    llvm::append_range(sizes, kernelSizes(window));
+  sizes.push_back(c.in);
+  Known windows = raiser.generated(x.elementType, sizes, [&](OpBuilder &b, ValueRange at) {
+    Scalars s(b, l);
+    SmallVector<Value> k(rank, taps ? Value() : s.index(0));
+    if (taps)
+      llvm::copy(at.slice(rank + 1, rank), k.begin());
+    Tap tap = tapOf(s, window, at.slice(1, rank), k);
+    return s.when(
+        tap.inside,
+        [&](Scalars &s) { return raiser.element(s.b, x, joined({at[0], at.back()}, tap.at)); },
+        [&](Scalars &s) { return s.number(s.b.getF32Type(), 0); });
+  });
+  SmallVector<Size> rows(outer);
+  rows.push_back(matrix.sizes[1]);
+  windows = raiser.reshaped(windows, rows);
+  Value bias = raiser.hasInput(node, 2) ? raiser.tensor(raiser.input(node, 2)) : Value();
+  Value weight = raiser.matrix(matrix, /*transposed=*/false, c.taps());
+  Known product;
+  product.elementType = x.elementType;
+  product.sizes = outer;
+  product.sizes.push_back(c.out);
+  product.tensor =
+      LinearOp::create(raiser.builder, l, tensorType(raiser.builder.getF32Type(), product.sizes),
+                       raiser.tensor(windows), weight, bias);
+  SmallVector<Size> result{x.sizes[0], Size(c.out)};
+  llvm::append_range(result, outputSizes(window));
+  return raiser.generated(x.elementType, result, [&](OpBuilder &b, ValueRange at) {
+    SmallVector<Value> from{at[0]};
+    llvm::append_range(from, at.drop_front(2));
+    from.push_back(at[1]);
+    return raiser.element(b, product, from);
+  });
+}
+
 LogicalResult raiseConv(Raiser &raiser, onnx::NodeOp node) {
   Known &x = raiser.input(node, 0), &w = raiser.input(node, 1);
   FailureOr<Channels> c = channelsOf(raiser, node, x, w, /*transposed=*/false);
@@ -91,6 +146,14 @@ LogicalResult raiseConv(Raiser &raiser, onnx::NodeOp node) {
       windowOf(raiser, node, ArrayRef<Size>(x.sizes).drop_front(2), c->kernel, /*mayCeil=*/false);
   if (failed(window))
     return failure();
+  if (c->group == 1 && w.constant && !w.given && raiser.internalType(x.elementType).isF32()) {
+    Known matrix =
+        raiser.reshaped(w, {Size(c->out), elementCount(ArrayRef<Size>(w.sizes).drop_front())});
+    if (raiser.isMatrix(matrix)) {
+      raiser.set(node, convolveByMatrix(raiser, node, x, matrix, *window, *c));
+      return success();
+    }
+  }
   SmallVector<Size> sizes{x.sizes[0], Size(c->out)}, extents{Size(c->inGroup)};
   llvm::append_range(sizes, outputSizes(*window));
   llvm::append_range(extents, kernelSizes(*window));
@@ -186,8 +249,8 @@ LogicalResult raiseConvTranspose(Raiser &raiser, onnx::NodeOp node) {
           Value reached;
           SmallVector<Value> from;
           for (auto [i, axis] : llvm::enumerate(window)) {
-            Value distance =
-                s.sub(s.add(at[2 + i], s.index(axis.before)), s.mul(taps[i], double(axis.dilation)));
+            Value distance = s.sub(s.add(at[2 + i], s.index(axis.before)),
+                                   s.mul(taps[i], double(axis.dilation)));
             Value position = distance;
             reached = s.both(reached, s.lessEqual(s.index(0), distance));
             if (axis.stride != 1) {

@@ -198,7 +198,8 @@ public:
   mlir::Value element(mlir::OpBuilder &, Known &what, mlir::ValueRange indices);
   /// The constant as a matrix of N x K for a contraction; null if it is no constant matrix of floats.
   /// `transposed`: the file has K x N.
-  mlir::Value matrix(Known &what, bool transposed);
+  /// `taps` T: a row of the file is [K / T][T], and one of the matrix [T][K / T].
+  mlir::Value matrix(Known &what, bool transposed, int64_t taps = 1);
   bool isMatrix(const Known &what);
 
   /// A tensor.generate over `sizes`.
@@ -266,7 +267,7 @@ private:
   mlir::Attribute denseConstant(mlir::Attribute value);
   /// The weight of these bytes with this logical type; one for each pair.
   WeightOp weight(onnx::FileBlobAttr blob, llvm::StringRef name, mlir::RankedTensorType type,
-                  bool transposed, GivenAttr given = {});
+                  bool transposed, GivenAttr given = {}, int64_t taps = 1);
   WeightOp givenWeight(const GivenCodes &given, mlir::RankedTensorType type, bool transposed);
   Size readSize(mlir::Attribute dim);
   /// Sizes of the arguments, by number.

@@ -5,6 +5,7 @@
 #include "passes/Raise/Raiser.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/OTF/Taps.h"
 #include "passes/Raise/Elements.h"
 
 using namespace mlir;
@@ -342,7 +343,7 @@ WeightOp Raiser::givenWeight(const GivenCodes &given, RankedTensorType type, boo
 }
 
 WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
-                        bool transposed, GivenAttr given) {
+                        bool transposed, GivenAttr given, int64_t taps) {
   // Packed elements are known by the type they have in the file; in memory they are bytes.
   Type stored = given ? Type(builder.getI8Type())
                 : onnx::elementBits(blob.getElementType()) < 8
@@ -351,7 +352,7 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
   auto where = otf::BlobAttr::get(builder.getContext(), blob.getFile(), blob.getOffset(),
                                   blob.getLength(), stored, transposed);
   for (WeightOp existing : weights[where])
-    if (existing.getType() == type && existing.getGivenAttr() == given)
+    if (existing.getType() == type && existing.getGivenAttr() == given && tapsOf(existing) == taps)
       return existing;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(target);
@@ -360,6 +361,8 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
                                  /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
                                  /*vocabulary=*/UnitAttr(), given, /*keeps_given=*/UnitAttr(),
                                  /*float_activations=*/UnitAttr());
+  if (taps != 1)
+    op->setDiscardableAttr(kTapsAttribute, builder.getI64IntegerAttr(taps));
   symbols.insert(op); // renames on a clash
   weights[where].push_back(op);
   return op;
@@ -375,7 +378,7 @@ bool Raiser::isMatrix(const Known &what) {
          });
 }
 
-Value Raiser::matrix(Known &what, bool transposed) {
+Value Raiser::matrix(Known &what, bool transposed, int64_t taps) {
   if (!isMatrix(what))
     return {};
   SmallVector<Size> sizes(what.sizes);

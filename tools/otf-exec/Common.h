@@ -27,6 +27,7 @@ struct PlanOptions {
 struct RunOptions : PlanOptions {
   std::vector<std::string> inputs; // name=file.npy
   std::string outputFolder;
+  int64_t repeat = 0; // timed runs after the first
 };
 
 struct TextOptions : PlanOptions {

@@ -6,6 +6,7 @@
 #include "runtime/Npy.h"
 
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -79,6 +80,20 @@ static Status writeOutputs(Session &session, size_t count, const std::string &fo
   return {};
 }
 
+/// Runs on the same inputs again, and prints what each run took.
+static Status timeRuns(Session &session, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    if (Status status = session.run(); !status.ok())
+      return status;
+    std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+    text += cat(i ? ", " : "", std::to_string(taken.count()));
+  }
+  std::printf("milliseconds [%s]\n", text.c_str());
+  return {};
+}
+
 int run(const RunOptions &options) {
   std::vector<std::pair<std::string, std::string>> inputs;
   if (Status status = splitInputs(options, inputs); !status.ok())
@@ -105,6 +120,12 @@ int run(const RunOptions &options) {
   bool withStates = givesStates(*opened.value().plan, options);
   if (Status status = session.run(); !status.ok())
     return fail(options.plan, status);
+
+  if (options.repeat > 0 && !session.plan.states.empty())
+    return fail("command line", usageError("--repeat: a run of this model changes its states"));
+  if (options.repeat > 0)
+    if (Status status = timeRuns(session, options.repeat); !status.ok())
+      return fail(options.plan, status);
 
   size_t outputs = withStates ? session.outputCount() : session.plan.outputs.size();
   const std::string &folder = options.outputFolder;

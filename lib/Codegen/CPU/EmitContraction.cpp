@@ -15,6 +15,8 @@ namespace otf::cpu {
 /// stay in the first-level cache while these tiles pass. kRows is what a micro-kernel takes at
 /// most.
 static constexpr int64_t kTiles = 8, kRows = 16;
+/// Plain tiles go to their kernel together, in blocks of six or eight rows.
+static constexpr int64_t kPlainRows = 24;
 static constexpr int64_t kTileRows = 8;
 
 static std::optional<MatrixShape> shapeOf(Operation *op, MatrixType type) {
@@ -74,8 +76,9 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   if (!rows || !rowWidth)
     return false;
   Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
-  Memory acc{b.stack(b.getF32Type(), kRows * kTileRows), b.getF32Type(), {}, false};
-  std::string kernel = std::string(floats ? "otf_float_" : "otf_tile_") + shape->name;
+  int64_t mostRows = shape->plain ? kPlainRows : kRows;
+  Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (shape->plain ? kTiles : 1)), b.getF32Type(), {}, false};
+  std::string kernel = std::string(shape->plain ? "otf_tiles_" : floats ? "otf_float_" : "otf_tile_") + shape->name;
   bool fine = true;
 
   auto element = [&](Value accOffset, Value row, ArrayRef<Value> leadIndices, Value n) {
@@ -101,31 +104,48 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     b.store(value, result, offset);
   };
 
-  auto tile = [&](Value t, Value firstRow, Value count) {
-    Value at = b.add(b.index(shape->indexBytes), b.mul(t, b.index(shape->tileBytes)));
-    SmallVector<Value> arguments{b.atByte(weight.pointer, at), b.at(x, b.mul(firstRow, rowWidth)),
-                                 stride, count};
-    appendParameters(b, *shape, arguments);
-    arguments.push_back(acc.pointer);
-    b.call(kernel, {}, arguments);
-
+  auto tileAt = [&](Value t) {
+    return b.atByte(weight.pointer, b.add(b.index(shape->indexBytes), b.mul(t, b.index(shape->tileBytes))));
+  };
+  // What follows the sums of tile t, which begin at `accOffset`.
+  auto finish = [&](Value t, Value firstRow, Value count, Value accOffset) {
     Value n0 = b.mul(t, b.index(kTileRows)), width = b.index(kTileRows);
     if (shape->rows % kTileRows != 0)
       width = b.smaller(width, b.sub(b.index(shape->rows), n0));
     b.loop(b.index(0), count, 1, [&](Value m) {
       Value row = b.add(firstRow, m);
       SmallVector<Value> indices = b.split(row, lead);
-      vectoriseTile(b.loop(b.index(0), width, 1, [&](Value r) {
-        element(b.add(b.mul(m, b.index(kTileRows)), r), row, indices, b.add(n0, r));
-      }));
+      Value from = b.add(accOffset, b.mul(m, b.index(kTileRows)));
+      vectoriseTile(b.loop(b.index(0), width, 1, [&](Value r) { element(b.add(from, r), row, indices, b.add(n0, r)); }));
+    });
+  };
+  auto tile = [&](Value t, Value firstRow, Value count) {
+    SmallVector<Value> arguments{tileAt(t), b.at(x, b.mul(firstRow, rowWidth)), stride, count};
+    appendParameters(b, *shape, arguments);
+    arguments.push_back(acc.pointer);
+    b.call(kernel, {}, arguments);
+    finish(t, firstRow, count, b.index(0));
+  };
+  auto plainTiles = [&](Value firstTile, Value lastTile, Value firstRow, Value count) {
+    SmallVector<Value> arguments{tileAt(firstTile), b.index(shape->tileBytes), b.sub(lastTile, firstTile),
+                                 b.at(x, b.mul(firstRow, rowWidth)), stride, count};
+    appendParameters(b, *shape, arguments);
+    arguments.push_back(acc.pointer);
+    b.call(kernel, {}, arguments);
+    b.loop(firstTile, lastTile, 1, [&](Value t) {
+      Value before = b.mul(b.sub(t, firstTile), count);
+      finish(t, firstRow, count, b.mul(before, b.index(kTileRows)));
     });
   };
 
   b.loop(b.begin, b.end, kTiles, [&](Value firstTile) {
     Value lastTile = b.smaller(b.add(firstTile, b.index(kTiles)), b.end);
-    b.loop(b.index(0), rows, kRows, [&](Value firstRow) {
-      Value count = b.smaller(b.sub(rows, firstRow), b.index(kRows));
-      b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
+    b.loop(b.index(0), rows, mostRows, [&](Value firstRow) {
+      Value count = b.smaller(b.sub(rows, firstRow), b.index(mostRows));
+      if (shape->plain)
+        plainTiles(firstTile, lastTile, firstRow, count);
+      else
+        b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
     });
   });
   return fine;

@@ -20,9 +20,9 @@ protected:
     const uint8_t *at = blob.tile(tile);
     switch (e.kind) {
     case EncodingKind::F32:
-      return kernels->tile_f32(at, rec, stride, m, l.columns, acc);
+      return kernels->tiles_f32(at, 0, 1, rec, stride, m, l.columns, acc);
     case EncodingKind::F16:
-      return kernels->tile_f16(at, rec, stride, m, l.columns, acc);
+      return kernels->tiles_f16(at, 0, 1, rec, stride, m, l.columns, acc);
     case EncodingKind::Int8:
       return kernels->tile_int8(at, rec, stride, m, l.background, e.group, l.outliers, acc);
     case EncodingKind::Int4:

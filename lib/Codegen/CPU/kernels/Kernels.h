@@ -21,15 +21,16 @@ extern "C" {
  *   rec        record of row 0; row i is at rec + i·recStride (bytes; a multiple of 64)
  *   m          1 to 16. A row's result does not depend on m: bits are equal for any batch.
  *   acc        f32[m][8], written: acc[8i + r] = Σ_k W[r, k] x_i[k]. Rows past N give 0.
- * Plain: k columns. Integer and table:
+ * Plain: k columns, and any number of tiles that follow each other at tileBytes; acc is f32[tiles][m][8]. Every sum is
+ * over columns in order, so that it has the same bits for every m. Integer and table:
  *   kb         background columns (layout.background)
  *   group      columns a scale, a multiple of 32; 0, or more than kb, for one group a row
  *   outliers   outlier columns
  *   table      codebook2: four int8, |t| ≤ 127, code 0 in the lowest byte */
-void otf_tile_f32(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t k,
-                  float *acc);
-void otf_tile_f16(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t k,
-                  float *acc);
+void otf_tiles_f32(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec, int64_t recStride,
+                   int64_t m, int64_t k, float *acc);
+void otf_tiles_f16(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec, int64_t recStride,
+                   int64_t m, int64_t k, float *acc);
 void otf_tile_int8(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
                    int64_t group, int64_t outliers, float *acc);
 void otf_tile_int4(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Columns of eight floats or halves times f32 activations, for plain tiles. Three partial sums over columns (c mod 3) hide the latency of FMA; four rows of
+// Columns of eight floats or halves times f32 activations, for the outlier columns of coded tiles. Three partial sums over columns (c mod 3) hide the latency of FMA; four rows of
 // activations then take twelve registers, and the order of summation is the same for every m.
 #ifndef OTF_CODEGEN_CPU_TILEDENSE_H
 #define OTF_CODEGEN_CPU_TILEDENSE_H

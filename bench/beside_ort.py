@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a plan and ONNX Runtime on the same model and inputs in interleaved rounds; a ratio is formed inside each round.
+
+Figures of different rounds or machines are not comparable; the median of the ratios and its spread are what counts.
+"""
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+import onnxruntime as ort
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def compiled(build, model, recipe, folder):
+    plan = pathlib.Path(folder) / f"{model.parent.name}-{recipe}.plan"
+    subprocess.run([build / "bin/otf-compile", model, "-o", plan, f"--recipe={recipe}", "--target=cpu"], check=True)
+    return plan
+
+
+class Ours:
+    def __init__(self, build, plan, feeds, threads):
+        self.folder = tempfile.TemporaryDirectory()
+        self.out = pathlib.Path(self.folder.name) / "out"
+        self.command = [build / "bin/otf-exec", "run", plan, "--threads", str(threads), "--output-dir", self.out]
+        for number, (name, array) in enumerate(feeds.items()):
+            path = pathlib.Path(self.folder.name) / f"{number}.npy"
+            np.save(path, array)
+            self.command += ["--input", f"{name}={path}"]
+
+    def milliseconds(self, runs):
+        text = subprocess.run([*map(str, self.command), "--repeat", str(runs)], check=True, capture_output=True, text=True).stdout
+        return statistics.median(float(t) for t in text[text.index("[") + 1 : text.index("]")].split(","))
+
+    def output(self, name):
+        return np.load(self.out / (name.replace("/", "_") + ".npy"))
+
+
+class Peer:
+    def __init__(self, model, feeds, threads):
+        options = ort.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 3
+        self.session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self.feeds = feeds
+
+    def milliseconds(self, runs):
+        self.session.run(None, self.feeds)
+        times = []
+        for _ in range(runs):
+            start = time.perf_counter()
+            self.session.run(None, self.feeds)
+            times.append(1e3 * (time.perf_counter() - start))
+        return statistics.median(times)
+
+    def outputs(self):
+        return dict(zip((o.name for o in self.session.get_outputs()), self.session.run(None, self.feeds)))
+
+
+def compare(title, ours, peer, rounds, runs):
+    """Prints one line and gives the median ratio: above 1 is faster than ONNX Runtime."""
+    pairs = [(ours.milliseconds(runs), peer.milliseconds(runs)) for _ in range(rounds)]
+    ratios = sorted(theirs / mine for mine, theirs in pairs)
+    error = max(float(np.max(np.abs(ours.output(name).astype(np.float64) - value), initial=0.0)) for name, value in peer.outputs().items())
+    print(f"{title}: {statistics.median(m for m, _ in pairs):.2f} ms, ONNX Runtime {statistics.median(t for _, t in pairs):.2f} ms, "
+          f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), largest difference {error:.1e}", flush=True)
+    return statistics.median(ratios)
