@@ -386,7 +386,8 @@ Value Raiser::matrix(Known &what, bool transposed, int64_t taps) {
     std::swap(sizes[0], sizes[1]);
   WeightOp op = what.given ? givenWeight(*what.given, tensorType(builder.getF32Type(), sizes), transposed)
                            : weight(cast<onnx::FileBlobAttr>(what.constant), what.name,
-                                    tensorType(builder.getF32Type(), sizes), transposed);
+                                    tensorType(builder.getF32Type(), sizes), transposed,
+                                    /*given=*/{}, taps);
   auto plain = EncodingAttr::get(builder.getContext(), EncodingKind::f32, 0);
   auto type = MatrixType::get(builder.getContext(), *sizes[0].constant(), *sizes[1].constant(),
                               plain, 0);
