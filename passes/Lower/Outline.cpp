@@ -250,7 +250,9 @@ LogicalResult Outliner::copyResults(Block &block) {
       return end->emitError() << "result #" << result.getOperandNumber()
                               << " must be a tensor, got " << result.get().getType();
     Value source = result.get();
-    while (auto reshape = source.getDefiningOp<ReshapeOp>())
+    // The sizes behind a checked reshape may be known only after its source is written: too late for the result's memory.
+    for (auto reshape = source.getDefiningOp<ReshapeOp>(); reshape && !reshape.getChecked();
+         reshape = source.getDefiningOp<ReshapeOp>())
       source = reshape.getSource();
     Operation *writer = source.getDefiningOp();
     if (writer && writer->getBlock() == &block && (hasKernel(writer) || isa<plan::CallOp>(writer)) &&

@@ -139,3 +139,29 @@ func.func @compute_with_two_results(%x: tensor<?xf32, #otf.dims<"s">>) -> (tenso
   // CHECK: return %[[Y]]#0, %[[Y]]#1 :
   return %y#0, %y#1 : tensor<?xf32, #otf.dims<"s">>, tensor<?xi64, #otf.dims<"s">>
 }
+
+// -----
+
+// Behind a checked reshape the result's sizes become known after the body has run: a kernel copies to the result.
+// CHECK-LABEL: func.func @checked_result
+func.func @checked_result(%x: tensor<4xf32>) -> tensor<?x?xf32, #otf.dims<"m", "n">> {
+  // CHECK: %[[Y:.*]] = plan.call @generate_0(%{{.*}})
+  %y = tensor.generate {
+  ^bb0(%i: index):
+    %e = tensor.extract %x[%i] : tensor<4xf32>
+    %n = arith.negf %e : f32
+    tensor.yield %n : f32
+  } : tensor<4xf32>
+  %sizes = tensor.generate {
+  ^bb0(%i: index):
+    %two = arith.constant 2 : i64
+    tensor.yield %two : i64
+  } : tensor<2xi64>
+  // CHECK: otf.bind
+  otf.bind %sizes ["m", "n"] : tensor<2xi64>
+  // CHECK: %[[R:.*]] = otf.reshape %[[Y]] {checked}
+  %r = otf.reshape %y {checked} : tensor<4xf32> -> tensor<?x?xf32, #otf.dims<"m", "n">>
+  // CHECK: %[[COPY:.*]] = plan.call @generate_2(%[[R]])
+  // CHECK: return %[[COPY]]
+  return %r : tensor<?x?xf32, #otf.dims<"m", "n">>
+}
