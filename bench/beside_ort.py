@@ -40,8 +40,11 @@ class Ours:
 
 
 class Peer:
-    def __init__(self, model, feeds, threads):
+    def __init__(self, model, feeds, threads, exact=False):
+        """`exact`: products of 8 bits do not saturate."""
         options = ort.SessionOptions()
+        if exact:
+            options.add_session_config_entry("session.x64quantprecision", "1")
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 3
         self.session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

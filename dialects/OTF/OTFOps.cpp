@@ -243,6 +243,15 @@ LogicalResult NormOp::verify() {
   return verifyVector(*this, getBias(), width, "bias");
 }
 
+static LogicalResult verifyGrid(Operation *op, Value grid) {
+  auto type = cast<RankedTensorType>(grid.getType());
+  if (type.getRank() == 1 && type.getDimSize(0) == 2)
+    return success();
+  return op->emitOpError() << "grid must be a scale and a zero point, got " << type;
+}
+
+LogicalResult OnGridOp::verify() { return verifyGrid(*this, getGrid()); } // rule 1
+
 LogicalResult PrologueOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
@@ -259,6 +268,10 @@ LogicalResult PrologueOp::verify() {
   if (getKind() == NormKind::none && (getScale() || getBias())) // rule 3
     return emitOpError() << "has a scale or bias and no norm that they belong to";
   int64_t outliers = getColumns() ? getColumns().getType().getOutliers() : 0;
+  if (getGrid() && failed(verifyGrid(*this, getGrid()))) // rule 4
+    return failure();
+  if (getGrid() && outliers != 0)
+    return emitOpError() << "has a grid and " << outliers << " outliers, which are on none";
   int64_t expected = recordBytes(width - outliers, outliers);
   if (result.getShape().back() != expected) // rule 1
     return emitOpError() << "expects records of " << expected << " bytes, got " << result;

@@ -258,25 +258,46 @@ def OTF_NormOp : OTF_Op<"norm", [Pure, AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def OTF_OnGridOp : OTF_Op<"on_grid", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "x rounded to a grid of 256 values, as a model that is quantized says";
+  let description = [{
+    With `grid` = [scale, zero]: (clamp(rint(x / scale) + zero, -128, 127) - zero) · scale. A zero point of uint8 is 128 less here. It
+    is idempotent. `otf-encode` leaves none: a linear of codes that the file gave reads x as a record on this grid, whoever else
+    reads it gets the body.
+
+    1. `grid` has two elements.
+
+    ```mlir
+    %y = otf.on_grid %x, %grid : (tensor<?x576xf32, #otf.dims<"s">>, tensor<2xf32>) -> tensor<?x576xf32, #otf.dims<"s">>
+    ```
+  }];
+  let arguments = (ins OTF_F32Tensor:$input, OTF_F32Tensor:$grid);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$input `,` $grid attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 def OTF_PrologueOp : OTF_Op<"prologue", [Pure, AttrSizedOperandSegments]> {
   let summary = "what a contraction reads: rows normalised, reordered and quantized once for all its consumers";
   let description = [{
     Turns x [..., K] into records [..., R] of bytes (docs/Architecture.md). `columns` gives the weight whose column index orders x; it is needed where
-    that weight has outliers. Norm operands are those of `otf.norm`.
+    that weight has outliers. Norm operands are those of `otf.norm`. With `grid`, which is that of `otf.on_grid`, the codes are clamp(rint(x / scale) + zero, -128,
+    127) and every scale is the grid's; the sum of a linear is then too large by scale · zero · Σ W.
 
     1. R is the record size for K columns less the outliers of `columns`, and those outliers, rounded up to 64 bytes.
     2. K is static, and that of `columns`, if present.
     3. Kind `none` has neither scale nor bias.
+    4. `grid`, if present, has two elements, and there are no outliers.
 
     ```mlir
     %r = otf.prologue rms %x {epsilon = 1.0e-5 : f32} : (tensor<?x576xf32, #otf.dims<"s">>) -> tensor<?x768xi8, #otf.dims<"s">>
     ```
   }];
   let arguments = (ins OTF_NormKind:$kind, OTF_F32Tensor:$input, Optional<OTF_F32Tensor>:$scale, Optional<OTF_F32Tensor>:$bias,
-                       Optional<OTF_MatrixType>:$columns, DefaultValuedAttr<F32Attr, "0.0f">:$epsilon);
+                       Optional<OTF_MatrixType>:$columns, Optional<OTF_F32Tensor>:$grid, DefaultValuedAttr<F32Attr, "0.0f">:$epsilon);
   let results = (outs TensorOf<[I8]>:$result);
   let assemblyFormat = [{
-    $kind $input (`scale` $scale^)? (`bias` $bias^)? (`columns` $columns^)? attr-dict `:` functional-type(operands, results)
+    $kind $input (`scale` $scale^)? (`bias` $bias^)? (`columns` $columns^)? (`grid` $grid^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

@@ -6,10 +6,14 @@
 #include "lib/Compile/KeepGiven.h"
 
 #include "dialects/OTF/OTF.h"
+#include "lib/Compile/WeightRows.h"
 #include "lib/Import/GivenWeight.h"
+#include "passes/Encodings.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -35,6 +39,7 @@ struct KeepGiven : PassWrapper<KeepGiven, OperationPass<ModuleOp>> {
   StringRef getDescription() const override { return "weights stay as the file has them"; }
 
   void runOnOperation() override {
+    findGridReaders();
     auto half = EncodingAttr::get(&getContext(), EncodingKind::f16, 0);
     for (auto weight : getOperation().getOps<WeightOp>()) {
       std::optional<EncodingAttr> encoding = weight.getEncoding();
@@ -72,11 +77,46 @@ struct KeepGiven : PassWrapper<KeepGiven, OperationPass<ModuleOp>> {
     weight.setEncodingAttr(EncodingAttr::get(&getContext(), kind, block < columns ? block : 0));
     weight.setKeepsGiven(true);
     weight.setFloatActivations(!options.integerActivations);
+    return gridReaders.contains(weight) ? sumRows(weight, rows, columns) : success();
+  }
+
+  /// Weights that some linear multiplies with activations on a grid of the file.
+  void findGridReaders() {
+    SymbolTable symbols(getOperation());
+    gridReaders.clear();
+    getOperation().walk([&](LinearOp linear) {
+      auto use = linear.getWeight().getDefiningOp<UseOp>();
+      if (use && linear.getInput().getDefiningOp<OnGridOp>())
+        gridReaders.insert(symbols.lookup<WeightOp>(use.getWeight()));
+    });
+  }
+
+  /// Sums of rows, for the zero points of such activations.
+  LogicalResult sumRows(WeightOp weight, int64_t rows, int64_t columns) {
+    llvm::Expected<WeightRows> source = WeightRows::open(*files, weight, rows, columns);
+    if (!source)
+      return weight.emitError() << "cannot be read: " << llvm::toString(source.takeError());
+    int64_t most = std::clamp<int64_t>((int64_t(1) << 20) / columns, 1, 256); // rows of a transposed file come many at once
+    std::vector<float> block(size_t(most * columns)), sums;
+    for (int64_t first = 0; first < rows; first += most) {
+      int64_t count = std::min(most, rows - first);
+      if (llvm::Error error = source->read(first, count, block.data()))
+        return weight.emitError() << "cannot be read: " << llvm::toString(std::move(error));
+      for (int64_t row = 0; row != count; ++row) {
+        double sum = 0;
+        for (int64_t column = 0; column != columns; ++column)
+          sum += double(block[size_t(row * columns + column)]);
+        sums.push_back(float(sum));
+      }
+    }
+    auto type = RankedTensorType::get({rows}, Float32Type::get(&getContext()));
+    weight->setDiscardableAttr(kRowSumsAttribute, DenseElementsAttr::get(type, ArrayRef<float>(sums)));
     return success();
   }
 
   KeepGivenOptions options;
   const FileSet *files;
+  llvm::DenseSet<Operation *> gridReaders;
 };
 
 } // namespace

@@ -5,6 +5,8 @@
 
 #include "lib/Compile/Report.h"
 
+#include "passes/Encodings.h"
+
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -64,6 +66,10 @@ std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
       tensor["codes"] = weight.isMatrix() && weight.encoding.find("f32") == std::string::npos
                             ? "made anew"
                             : "dequantized"; // no encoding has this grid
+    if (weight.isMatrix() && weight.encoding.find("#otf.encoding<f") == std::string::npos)
+      tensor["activations"] = decided->hasAttr(kRowSumsAttribute)  ? "codes as given"
+                              : decided.getFloatActivations() ? "f32"
+                                                              : "int8";
     tensor["outliers"] = weight.outliers;
     tensor["bytes"] = weight.size;
     tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;

@@ -8,6 +8,7 @@
 
 #include "lib/Compile/StreamEncoder.h"
 
+#include "dialects/OTF/Taps.h"
 #include "include/otf/PlanFormat.h"
 #include "lib/Compile/GridDetector.h"
 #include "lib/Compile/WeightRows.h"
@@ -147,6 +148,8 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
     }
     if (weight.getOutliersAttr())
       key += text(weight.getOutliersAttr());
+    if (int64_t taps = tapsOf(weight); taps != 1)
+      key += " taps " + std::to_string(taps);
     if (weight.getGivenAttr())
       key += text(weight.getGivenAttr()) + (weight.getKeepsGiven() ? " kept" : "");
     auto [it, fresh] = known.try_emplace(key, encoder.weights.size());

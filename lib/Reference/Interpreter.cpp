@@ -134,8 +134,9 @@ llvm::Expected<Content> Interpreter::operation(Operation *op) {
                           tensor(op.getBias()), op.getEpsilon().convertToDouble());
         if (!row)
           return row.takeError();
-        return content(prologue(*row, operand<Matrix>(op.getColumns())));
+        return content(prologue(*row, operand<Matrix>(op.getColumns()), tensor(op.getGrid())));
       })
+      .Case([&](OnGridOp op) { return content(onGrid(*tensor(op.getInput()), *tensor(op.getGrid()))); })
       .Case([&](RopeOp op) {
         return content(rope(*tensor(op.getInput()), *tensor(op.getCos()), *tensor(op.getSin()),
                             op.getPositionsFirst()));

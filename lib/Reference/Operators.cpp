@@ -95,7 +95,17 @@ Result norm(NormKind kind, const Tensor &x, const Tensor *scale, const Tensor *b
   return y;
 }
 
-Result prologue(const Tensor &x, const Matrix *columns) {
+Result onGrid(const Tensor &x, const Tensor &grid) {
+  Tensor y = x;
+  double scale = grid.reals()[0], zero = grid.reals()[1];
+  for (double &value : y.reals()) {
+    double code = std::fmin(std::fmax(std::rint(float(value / scale)) + zero, -128.0), 127.0);
+    value = (code - zero) * scale;
+  }
+  return y;
+}
+
+Result prologue(const Tensor &x, const Matrix *columns, const Tensor *grid) {
   if (x.shape.empty() || !x.isReal())
     return wrong("quantizes something else than rows of floats");
   int64_t width = x.shape.back();
@@ -109,7 +119,7 @@ Result prologue(const Tensor &x, const Matrix *columns) {
   Tensor y = Tensor::zeros(shape, false);
   for (int64_t m = 0, rows = rowsOf(x); m < rows; ++m)
     writeRecord(x.reals().data() + m * width, order, int64_t(outliers.size()),
-                y.integers().data() + m * shape.back());
+                y.integers().data() + m * shape.back(), grid ? grid->reals().data() : nullptr);
   return y;
 }
 

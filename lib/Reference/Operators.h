@@ -23,8 +23,11 @@ Result embedding(const Tensor &ids, const Matrix &table);
 /// `kind` none passes x, with scale and bias.
 Result norm(NormKind kind, const Tensor &x, const Tensor *scale, const Tensor *bias, double epsilon);
 
-/// Records of x, which is normalised already.
-Result prologue(const Tensor &x, const Matrix *columns);
+/// Records of x, which is normalised already; `grid` is null or [scale, zero].
+Result prologue(const Tensor &x, const Matrix *columns, const Tensor *grid = nullptr);
+
+/// x rounded to the grid [scale, zero].
+Result onGrid(const Tensor &x, const Tensor &grid);
 
 Result rope(const Tensor &x, const Tensor &cos, const Tensor &sin, bool positionsFirst);
 

@@ -32,7 +32,7 @@ template <typename T> static void store(std::vector<uint8_t> &bytes, int64_t at,
 }
 
 void writeRecord(const double *x, const std::vector<int64_t> &order, int64_t outliers,
-                 int64_t *record) {
+                 int64_t *record, const double *grid) {
   int64_t background = int64_t(order.size()) - outliers;
   RecordLayout layout = recordLayout(background, outliers);
   std::vector<uint8_t> bytes(size_t(layout.bytes));
@@ -41,9 +41,15 @@ void writeRecord(const double *x, const std::vector<int64_t> &order, int64_t out
     double largest = 0;
     for (int64_t i = first; i < last; ++i)
       largest = std::max(largest, std::abs(x[order[size_t(i)]]));
-    float scale = float(largest / 127);
+    float scale = grid ? float(grid[0]) : float(largest / 127);
     int32_t sum = 0;
     for (int64_t i = first; i < last; ++i) {
+      if (grid) {
+        auto q = int8_t(std::fmin(std::fmax(std::rint(float(x[order[size_t(i)]] / scale)) + grid[1], -128.0), 127.0));
+        bytes[size_t(i)] = uint8_t(q);
+        sum += q;
+        continue;
+      }
       double quotient = scale == 0 ? 0 : float(x[order[size_t(i)]] / scale);
       // A subnormal scale can be so coarse that this clips.
       auto q = int8_t(std::clamp(std::rint(quotient), -127.0, 127.0));

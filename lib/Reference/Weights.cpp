@@ -112,9 +112,10 @@ llvm::Expected<Content> readMatrix(WeightOp weight, MatrixType type, const FileS
     given = std::move(*opened);
   }
   auto read = [&](int64_t first, int64_t count, float *rows) -> std::string {
-    if (given)
+    if (given) {
       given->read(first, count, rows);
-    else if (llvm::Error error = source.floats(first, count, rows))
+      turnTaps(rows, count, matrix.columns, tapsOf(weight));
+    } else if (llvm::Error error = source.floats(first, count, rows))
       return llvm::toString(std::move(error));
     for (int64_t i = 0; !scale->empty() && i < count * matrix.columns; ++i)
       rows[i] *= float((*scale)[size_t(i % matrix.columns)]);

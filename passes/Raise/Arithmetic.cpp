@@ -283,7 +283,8 @@ void raise::registerArithmetic(Registry &registry) {
                  Elementwise{.real = scalarOp<arith::MulFOp>(), .foldReal = product, .foldSize = product}.integers(
                      scalarOp<arith::MulIOp>()),
                  [](Raiser &r, onnx::NodeOp n) {
-                   return recognizeRmsNorm(r, n) || recognizeScaledNorm(r, n) || recognizeGatedActivation(r, n);
+                   return recognizeRmsNorm(r, n) || recognizeScaledNorm(r, n) || recognizeGatedActivation(r, n) ||
+                          recognizeIntegerProduct(r, n) || recognizeScaledCodes(r, n);
                  });
   addElementwise(registry, "Div", 2,
                  {.real = scalarOp<arith::DivFOp>(),

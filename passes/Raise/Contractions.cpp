@@ -17,12 +17,14 @@ namespace {
 /// y = x Wᵀ for a constant W, which the file holds as K x N if `transposed`.
 Known linear(Raiser &raiser, onnx::NodeOp node, Known &input, Known &weight, bool transposed, Value bias = {}) {
   Value matrix = raiser.matrix(weight, transposed);
-  Value x = raiser.tensor(input);
+  Activations activations = activationsOf(raiser, input, weight);
+  Value x = raiser.tensor(*activations.value);
   // Leading dimensions that an exporter flattened for a Gemm need not be: a reshape behind the linear
   // meets the one that undoes it.
   if (auto reshape = x.getDefiningOp<ReshapeOp>();
       reshape && sizesOf(cast<RankedTensorType>(reshape.getSource().getType())).back() == input.sizes.back())
     x = reshape.getSource();
+  x = roundedTo(raiser, x, activations.grid);
   Known product;
   product.elementType = input.elementType;
   product.sizes = sizesOf(cast<RankedTensorType>(x.getType()));

@@ -4,6 +4,7 @@
 // the operators' schema documents leave open in places; those are noted.
 
 #include "passes/Raise/AttentionForm.h"
+#include "passes/Raise/Quantized.h"
 
 #include "dialects/ONNX/ElementType.h"
 
@@ -368,10 +369,7 @@ LogicalResult raiseContribAttention(Raiser &raiser, onnx::NodeOp node) {
       return raiser.fail(node, "the bias must have " + Twine(columns) + " elements");
     bias = raiser.tensor(raiser.input(node, 2));
   }
-  Known product = input;
-  product.sizes[2] = columns;
-  Value x = raiser.tensor(input), matrix = raiser.matrix(weights, /*transposed=*/true);
-  product.tensor = LinearOp::create(raiser.builder, l, tensorType(raiser.builder.getF32Type(), product.sizes), x, matrix, bias);
+  Known product = raiseLinear(raiser, node, input, weights, /*transposed=*/true, bias);
   AttentionForm form;
   Known *to[3] = {&form.query, &form.key, &form.value};
   for (int64_t i = 0, first = 0; i != 3; first += widths[i++]) {

@@ -4,6 +4,7 @@
 // taps. A transposed convolution gathers too: from the inputs whose windows reach the output
 // position.
 
+#include "passes/Raise/Quantized.h"
 #include "passes/Raise/Sampling.h"
 #include "passes/Raise/Windows.h"
 
@@ -104,6 +105,7 @@ Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matri
   if (taps)
     llvm::append_range(sizes, kernelSizes(window));
   sizes.push_back(c.in);
+  Activations activations = activationsOf(raiser, x, matrix);
   Known windows = raiser.generated(x.elementType, sizes, [&](OpBuilder &b, ValueRange at) {
     Scalars s(b, l);
     SmallVector<Value> k(rank, taps ? Value() : s.index(0));
@@ -112,8 +114,10 @@ Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matri
     Tap tap = tapOf(s, window, at.slice(1, rank), k);
     return s.when(
         tap.inside,
-        [&](Scalars &s) { return raiser.element(s.b, x, joined({at[0], at.back()}, tap.at)); },
-        [&](Scalars &s) { return s.number(s.b.getF32Type(), 0); });
+        [&](Scalars &s) {
+          return raiser.element(s.b, *activations.value, joined({at[0], at.back()}, tap.at));
+        },
+        [&](Scalars &s) { return s.number(s.b.getF32Type(), 0); }); // which every grid has
   });
   SmallVector<Size> rows(outer);
   rows.push_back(matrix.sizes[1]);
@@ -126,7 +130,7 @@ Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matri
   product.sizes.push_back(c.out);
   product.tensor =
       LinearOp::create(raiser.builder, l, tensorType(raiser.builder.getF32Type(), product.sizes),
-                       raiser.tensor(windows), weight, bias);
+                       roundedTo(raiser, raiser.tensor(windows), activations.grid), weight, bias);
   SmallVector<Size> result{x.sizes[0], Size(c.out)};
   llvm::append_range(result, outputSizes(window));
   return raiser.generated(x.elementType, result, [&](OpBuilder &b, ValueRange at) {
@@ -146,9 +150,15 @@ LogicalResult raiseConv(Raiser &raiser, onnx::NodeOp node) {
       windowOf(raiser, node, ArrayRef<Size>(x.sizes).drop_front(2), c->kernel, /*mayCeil=*/false);
   if (failed(window))
     return failure();
-  if (c->group == 1 && w.constant && !w.given && raiser.internalType(x.elementType).isF32()) {
-    Known matrix =
-        raiser.reshaped(w, {Size(c->out), elementCount(ArrayRef<Size>(w.sizes).drop_front())});
+  if (c->group == 1 && (w.constant || w.given) && raiser.internalType(x.elementType).isF32()) {
+    SmallVector<Size> sizes{Size(c->out), elementCount(ArrayRef<Size>(w.sizes).drop_front())};
+    Known matrix;
+    if (w.given) { // codes are given as the matrix that they are
+      matrix = w;
+      matrix.sizes = sizes;
+    } else {
+      matrix = raiser.reshaped(w, sizes);
+    }
     if (raiser.isMatrix(matrix)) {
       raiser.set(node, convolveByMatrix(raiser, node, x, matrix, *window, *c));
       return success();

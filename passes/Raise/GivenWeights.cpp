@@ -7,6 +7,7 @@
 #include "passes/Raise/Quantized.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "passes/Raise/Elements.h"
 
 using namespace mlir;
 using namespace otf;
@@ -22,6 +23,8 @@ otf::BlobAttr blobOf(onnx::FileBlobAttr from, Type type) {
 
 /// A constant tensor of floats, or of integers as floats, for `#otf.given`; null if it is none.
 Attribute numbersOf(Raiser &raiser, const Known &what) {
+  if (isCoded(what.elementType)) // its contents are bits
+    return {};
   if (auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant)) {
     Type type = raiser.storedType(blob.getElementType());
     return isa_and_nonnull<FloatType>(type) ? Attribute(blobOf(blob, type)) : Attribute();
@@ -347,13 +350,29 @@ LogicalResult raiseGatherBlockQuantized(Raiser &raiser, onnx::NodeOp node) {
 // DequantizeLinear of constants
 //===------------------------------------------------------------------------------------------===//
 
+/// A convolution's weight is one row for each output channel.
+static Known asMatrix(const Known &x) {
+  Known matrix;
+  matrix.sizes = x.sizes;
+  if (x.rank() > 2)
+    matrix.sizes = {x.sizes[0], elementCount(ArrayRef<Size>(x.sizes).drop_front())};
+  return matrix;
+}
+
+bool raise::isGivenWeight(const Known &codes) {
+  return isa_and_nonnull<onnx::FileBlobAttr>(codes.constant) && isPlainMatrix(asMatrix(codes)) &&
+         (codes.elementType == Element::UInt8 || codes.elementType == Element::Int8);
+}
+
 std::optional<GivenCodes> raise::givenCodes(Raiser &raiser, const Known &x, const Known &scale, const Known *zero,
                                             const Spread &spread) {
   auto codes = dyn_cast_or_null<onnx::FileBlobAttr>(x.constant);
   unsigned bits = onnx::elementBits(x.elementType);
-  if (!codes || !isPlainMatrix(x) || !quantizedRange(x.elementType) || bits > 8)
+  if (!codes || !isPlainMatrix(asMatrix(x)) || !quantizedRange(x.elementType) || bits > 8)
     return std::nullopt;
-  int64_t rows = *x.sizes[0].constant(), columns = *x.sizes[1].constant();
+  if (x.rank() > 2 && (spread.kind == Spread::block || (spread.kind == Spread::axis && spread.along != 0)))
+    return std::nullopt;
+  int64_t rows = *x.sizes[0].constant(), columns = *asMatrix(x).sizes[1].constant();
   Fields fields;
   fields.bits = bits;
   fields.isSigned = quantizedRange(x.elementType)->first != 0;

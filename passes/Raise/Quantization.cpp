@@ -165,7 +165,7 @@ FailureOr<Arguments> argumentsOf(Raiser &raiser, onnx::NodeOp node) {
   if (failed(spread))
     return failure();
   result.scale = *spread;
-  if (!isa<FloatType>(raiser.internalType(scale.elementType)))
+  if (!isa<FloatType>(raiser.internalType(scale.elementType)) && scale.elementType != Element::Float8E8M0)
     return raiser.fail(node, "its scale must be floats, not " + onnx::elementTypeName(scale.elementType));
   result.hasZero = raiser.hasInput(node, 2);
   if (!result.hasZero)
@@ -184,6 +184,15 @@ Value converted(OpBuilder &b, Location l, Type type, Value x) {
   if (from == to)
     return x;
   return from < to ? arith::ExtFOp::create(b, l, type, x).getResult() : arith::TruncFOp::create(b, l, type, x).getResult();
+}
+
+/// The scale of an element as `type`; powers of two are held as their exponents.
+Value scaleAt(OpBuilder &b, Raiser &raiser, Known &scale, const Spread &spread, Type type, ValueRange at) {
+  Location l = *raiser.currentLocation;
+  Value value = parameterAt(b, raiser, scale, spread, at);
+  if (scale.elementType == Element::Float8E8M0)
+    value = decodeElement(b, l, value, scale.elementType);
+  return converted(b, l, type, value);
 }
 
 LogicalResult raiseQuantize(Raiser &raiser, onnx::NodeOp node) {
@@ -205,17 +214,20 @@ LogicalResult raiseQuantize(Raiser &raiser, onnx::NodeOp node) {
   // `precision` says in what the division is: floats below f64 are f32 here.
   bool wide = node.intOr("precision", scale.elementType) == Element::Double || from.isF64();
   Type type = wide ? Type(raiser.builder.getF64Type()) : Type(raiser.builder.getF32Type());
-  raiser.set(node, raiser.generated(to, x.sizes, [&](OpBuilder &b, ValueRange at) -> Value {
+  Known codes = raiser.generated(to, x.sizes, [&](OpBuilder &b, ValueRange at) -> Value {
     Location l = node.getLoc();
     Value value = raiser.element(b, x, at);
     value = isa<FloatType>(from) ? converted(b, l, type, value) : arith::SIToFPOp::create(b, l, type, value).getResult();
-    Value by = converted(b, l, type, parameterAt(b, raiser, scale, arguments->scale, at)), zero;
+    Value by = scaleAt(b, raiser, scale, arguments->scale, type, at), zero;
     if (coded)
       return encodeElement(b, l, arith::DivFOp::create(b, l, value, by), to, {node.intOr("saturate", 1) != 0, "nearest"});
     if (arguments->hasZero)
       zero = widened(b, l, parameterAt(b, raiser, raiser.input(node, 2), arguments->zero, at), to);
     return quantized(b, raiser, arith::DivFOp::create(b, l, value, by), zero, to);
-  }));
+  });
+  if (type.isF32() && isa<FloatType>(from))
+    codes.codesOf = CodesOf{codes.tensor, node.getInputs()[0], node.getInputs()[1], node.inputOrNull(2)};
+  raiser.set(node, std::move(codes));
   return success();
 }
 
@@ -231,7 +243,7 @@ LogicalResult raiseDequantize(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "its zero point is " + onnx::elementTypeName(raiser.input(node, 2).elementType) +
                                  ", and its input " + onnx::elementTypeName(x.elementType) + " (they must agree)");
   int64_t to = node.intOr("output_dtype", 0);
-  to = to ? to : scale.elementType;
+  to = to ? to : scale.elementType == Element::Float8E8M0 ? int64_t(Element::Float) : scale.elementType;
   Type type = raiser.internalType(to);
   if (!isa_and_nonnull<FloatType>(type))
     return raiser.fail(node, "dequantizing to " + onnx::elementTypeName(to) + " is not supported");
@@ -239,7 +251,7 @@ LogicalResult raiseDequantize(Raiser &raiser, onnx::NodeOp node) {
   auto dequantize = [&raiser, &x, &scale, zero, type, node, coded, arguments = *arguments]() mutable {
     return raiser.generate(type, x.sizes, [&](OpBuilder &b, ValueRange at) -> Value {
       Location l = node.getLoc();
-      Value by = converted(b, l, type, parameterAt(b, raiser, scale, arguments.scale, at));
+      Value by = scaleAt(b, raiser, scale, arguments.scale, type, at);
       if (coded)
         return arith::MulFOp::create(
             b, l, converted(b, l, type, decodeElement(b, l, raiser.element(b, x, at), x.elementType)), by);
@@ -260,6 +272,8 @@ LogicalResult raiseDequantize(Raiser &raiser, onnx::NodeOp node) {
     result.given->dequantize = dequantize;
   else
     result.tensor = dequantize();
+  if (arguments->scale.kind == Spread::tensor && arguments->zero.kind == Spread::tensor && result.tensor)
+    result.onGrid = onGrid(raiser, node, result);
   raiser.set(node, std::move(result));
   return success();
 }
@@ -271,16 +285,20 @@ LogicalResult raiseDynamicQuantize(Raiser &raiser, onnx::NodeOp node) {
   Type type = raiser.builder.getF32Type();
   if (raiser.internalType(x.elementType) != type)
     return raiser.fail(node, "quantizing " + onnx::elementTypeName(x.elementType) + " is not supported");
-  Size count = elementCount(x.sizes);
-  Known flat = raiser.reshaped(x, {count});
-  auto extremum = [&](bool greatest) {
-    return raiser.generated(Element::Float, {}, [&](OpBuilder &b, ValueRange) -> Value {
+  // Of each row, which many threads find, and then of these.
+  Size width = x.rank() ? x.sizes.back() : Size(1);
+  Size rows = x.rank() ? elementCount(ArrayRef<Size>(x.sizes).drop_back()) : Size(1);
+  Known matrix = raiser.reshaped(x, {rows, width});
+  auto extremumOf = [&](Known &from, ArrayRef<Size> sizes, const Size &count, bool greatest) {
+    return raiser.generated(Element::Float, sizes, [&](OpBuilder &b, ValueRange outer) -> Value {
       Value none = arith::ConstantIndexOp::create(b, l, 0), one = arith::ConstantIndexOp::create(b, l, 1);
       Value extent = count.isConstant() ? arith::ConstantIndexOp::create(b, l, *count.constant()).getResult()
                                         : SizeOp::create(b, l, count).getResult();
       return scf::ForOp::create(b, l, none, extent, one, ValueRange(realConstant(b, l, type, 0)),
                                 [&](OpBuilder &in, Location, Value i, ValueRange carried) {
-                                  Value value = raiser.element(in, flat, i), next;
+                                  SmallVector<Value> at(outer);
+                                  at.push_back(i);
+                                  Value value = raiser.element(in, from, at), next;
                                   if (greatest)
                                     next = arith::MaximumFOp::create(in, l, carried[0], value);
                                   else
@@ -289,6 +307,10 @@ LogicalResult raiseDynamicQuantize(Raiser &raiser, onnx::NodeOp node) {
                                 })
           .getResult(0);
     });
+  };
+  auto extremum = [&](bool greatest) {
+    Known ofRows = extremumOf(matrix, {rows}, width, greatest);
+    return extremumOf(ofRows, {}, rows, greatest);
   };
   Known greatest = extremum(true), least = extremum(false);
   Known scale = raiser.generated(Element::Float, {}, [&](OpBuilder &b, ValueRange) -> Value {
@@ -301,10 +323,13 @@ LogicalResult raiseDynamicQuantize(Raiser &raiser, onnx::NodeOp node) {
     Value low = arith::NegFOp::create(b, l, raiser.element(b, least, {}));
     return quantized(b, raiser, arith::DivFOp::create(b, l, low, raiser.element(b, scale, {})), {}, Element::UInt8);
   });
-  raiser.set(node, raiser.generated(Element::UInt8, x.sizes, [&](OpBuilder &b, ValueRange at) -> Value {
+  Known codes = raiser.generated(Element::UInt8, x.sizes, [&](OpBuilder &b, ValueRange at) -> Value {
     Value value = arith::DivFOp::create(b, l, raiser.element(b, x, at), raiser.element(b, scale, {}));
     return quantized(b, raiser, value, widened(b, l, raiser.element(b, zero, {}), Element::UInt8), Element::UInt8);
-  }), 0);
+  });
+  if (node.getOutputs().size() > 2)
+    codes.codesOf = CodesOf{codes.tensor, node.getInputs()[0], node.getOutputs()[1], node.getOutputs()[2]};
+  raiser.set(node, std::move(codes), 0);
   if (node.getOutputs().size() > 1)
     raiser.set(node, std::move(scale), 1);
   if (node.getOutputs().size() > 2)

@@ -42,6 +42,21 @@ Known raiseLinear(Raiser &, onnx::NodeOp, Known &x, Known &weight, bool transpos
 /// Sets the node to its first input times `matrix`, K x N, plus `bias` if there is one.
 mlir::LogicalResult raiseProduct(Raiser &, onnx::NodeOp, Known matrix, mlir::Value bias);
 
+/// What a linear by a weight that the file quantizes reads: what was quantized, to be rounded to a grid, where `x` is codes of 8
+/// bits dequantized; else `x` as it is, and no grid.
+struct Activations {
+  Known *value;
+  mlir::Value grid;
+};
+Activations activationsOf(Raiser &, Known &x, const Known &weight);
+/// `x` rounded to `grid`, or `x` where there is none.
+mlir::Value roundedTo(Raiser &, mlir::Value x, mlir::Value grid);
+/// What is known of a tensor of codes of 8 bits when one scale and zero point dequantize it to `result`.
+std::optional<OnGrid> onGrid(Raiser &, onnx::NodeOp dequantize, const Known &result);
+
+/// Is it a constant matrix, or a convolution's weight, of codes of 8 bits in the file?
+bool isGivenWeight(const Known &codes);
+
 /// What the file says of a matrix that is `x` dequantized, where all of it is constant. `x` may be read turned too.
 std::optional<GivenCodes> givenCodes(Raiser &, const Known &x, const Known &scale, const Known *zero, const Spread &);
 

@@ -58,6 +58,11 @@ struct RaisePass : PassWrapper<RaisePass, OperationPass<ModuleOp>> {
     for (auto weight : llvm::make_early_inc_range(module.getOps<WeightOp>()))
       if (!used.contains(weight.getSymName()))
         weight.erase();
+    // What took an initializer's name may be gone.
+    SymbolTable symbols(module);
+    for (auto weight : module.getOps<WeightOp>())
+      if (auto name = dyn_cast<NameLoc>(weight.getLoc()); name && !symbols.lookup(name.getName()))
+        (void)symbols.rename(weight, name.getName());
   }
 };
 

@@ -52,6 +52,7 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerIntegerContractions(registry);
   registerQuantizedContrib(registry);
   registerQuantizedConvolutions(registry);
+  registerIntegerProducts(registry);
   registerGivenWeights(registry);
   registerMixtureOfExperts(registry);
   registerStandardAttention(registry);
@@ -283,8 +284,11 @@ LogicalResult Raiser::inRegion(Region &region, TypeRange argumentTypes,
   LogicalResult done = body(*block);
   currentLocation = location;
   for (auto &[value, what] : values)
-    if (what.tensor && region.isAncestor(what.tensor.getParentRegion()))
+    if (what.tensor && region.isAncestor(what.tensor.getParentRegion())) {
       what.tensor = nullptr;
+      what.onGrid.reset();
+      what.codesOf.reset();
+    }
   return done;
 }
 

@@ -39,6 +39,19 @@ struct GivenCodes {
   std::function<mlir::Value()> dequantize; // makes the value as a tensor, for who needs it; may be null
 };
 
+/// A tensor that lies on a grid of 256 values (`otf.on_grid`).
+struct OnGrid {
+  mlir::Value of;     // the tensor that this is said of; nothing is known of another
+  mlir::Value grid;   // tensor<2xf32>
+  mlir::Value source; // ONNX value that is this one when it is rounded to the grid; null: none other is known
+};
+
+/// Where codes of 8 bits come from: a QuantizeLinear's or DynamicQuantizeLinear's operands.
+struct CodesOf {
+  mlir::Value of;                  // the tensor of codes that this is said of
+  mlir::Value source, scale, zero; // ONNX values; zero may be null
+};
+
 /// What is known about an ONNX value.
 struct Known {
   int64_t elementType = 0;             // ONNX number, onnx::ElementType
@@ -48,6 +61,8 @@ struct Known {
   mlir::Attribute constant;            // onnx::FileBlobAttr of a constant whose bytes stay in the file
   std::string name;                    // of that constant
   std::optional<GivenCodes> given;     // where the file has the value quantized
+  std::optional<OnGrid> onGrid;        // where the value was dequantized
+  std::optional<CodesOf> codesOf;      // where it was quantized
   mlir::Value tensor;                  // the raised value; made on demand where contents suffice
   mlir::Value state;                   // the cache after the step, for a present key or value
 
@@ -124,6 +139,7 @@ void registerQuantization(Registry &);
 void registerIntegerContractions(Registry &);
 void registerQuantizedContrib(Registry &);
 void registerQuantizedConvolutions(Registry &);
+void registerIntegerProducts(Registry &);
 void registerGivenWeights(Registry &);
 void registerMixtureOfExperts(Registry &);
 void registerStandardAttention(Registry &);
@@ -147,6 +163,8 @@ bool recognizeRmsNorm(Raiser &, onnx::NodeOp node);
 bool recognizeScaledNorm(Raiser &, onnx::NodeOp mul);
 bool recognizeGatedActivation(Raiser &, onnx::NodeOp mul);
 bool recognizeBias(Raiser &, onnx::NodeOp add);
+bool recognizeIntegerProduct(Raiser &, onnx::NodeOp mul);
+bool recognizeScaledCodes(Raiser &, onnx::NodeOp mul);
 
 class Raiser {
 public:
@@ -268,7 +286,7 @@ private:
   /// The weight of these bytes with this logical type; one for each pair.
   WeightOp weight(onnx::FileBlobAttr blob, llvm::StringRef name, mlir::RankedTensorType type,
                   bool transposed, GivenAttr given = {}, int64_t taps = 1);
-  WeightOp givenWeight(const GivenCodes &given, mlir::RankedTensorType type, bool transposed);
+  WeightOp givenWeight(const GivenCodes &given, mlir::RankedTensorType type, bool transposed, int64_t taps);
   Size readSize(mlir::Attribute dim);
   /// Sizes of the arguments, by number.
   std::vector<llvm::SmallVector<Size>> argumentSizes();

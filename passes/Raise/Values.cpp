@@ -326,6 +326,8 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
   result.tensor = source.getType() == type
                       ? source
                       : ReshapeOp::create(builder, *currentLocation, type, source).getResult();
+  if (result.onGrid && result.onGrid->of == what.tensor)
+    result.onGrid = OnGrid{result.tensor, what.onGrid->grid, {}};
   return result;
 }
 
@@ -333,13 +335,13 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
 // Constants
 //===------------------------------------------------------------------------------------------===//
 
-WeightOp Raiser::givenWeight(const GivenCodes &given, RankedTensorType type, bool transposed) {
+WeightOp Raiser::givenWeight(const GivenCodes &given, RankedTensorType type, bool transposed, int64_t taps) {
   auto how = cast<GivenAttr>(given.how);
   if (transposed) // its rows are the file's columns
     how = GivenAttr::get(builder.getContext(), how.getBits(), how.getIsSigned(), how.getHighFirst(), how.getPitch(),
                          how.getBlock(), how.getRowBlock(), how.getScales(), how.getScaleBlock(), how.getScaleRow(),
                          how.getZeros(), how.getZeroBlock(), how.getZeroRow(), how.getZero(), how.getTable());
-  return weight(given.codes, given.name, type, transposed, how);
+  return weight(given.codes, given.name, type, transposed, how, taps);
 }
 
 WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorType type,
@@ -370,7 +372,7 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
 
 bool Raiser::isMatrix(const Known &what) {
   if (what.given)
-    return true; // by who gave it
+    return what.rank() == 2; // all else by who gave it
   auto blob = dyn_cast_or_null<onnx::FileBlobAttr>(what.constant);
   return blob && what.rank() == 2 && isa_and_nonnull<Float32Type>(internalType(what.elementType)) &&
          llvm::all_of(what.sizes, [](const Size &size) {
@@ -384,9 +386,9 @@ Value Raiser::matrix(Known &what, bool transposed, int64_t taps) {
   SmallVector<Size> sizes(what.sizes);
   if (transposed)
     std::swap(sizes[0], sizes[1]);
-  WeightOp op = what.given ? givenWeight(*what.given, tensorType(builder.getF32Type(), sizes), transposed)
-                           : weight(cast<onnx::FileBlobAttr>(what.constant), what.name,
-                                    tensorType(builder.getF32Type(), sizes), transposed,
+  RankedTensorType shape = tensorType(builder.getF32Type(), sizes);
+  WeightOp op = what.given ? givenWeight(*what.given, shape, transposed, taps)
+                           : weight(cast<onnx::FileBlobAttr>(what.constant), what.name, shape, transposed,
                                     /*given=*/{}, taps);
   auto plain = EncodingAttr::get(builder.getContext(), EncodingKind::f32, 0);
   auto type = MatrixType::get(builder.getContext(), *sizes[0].constant(), *sizes[1].constant(),

@@ -5,11 +5,18 @@
 // Problem: a contraction with integer codes reads integer activations, and quantizing them once a
 // reader would cost more than it should. Approach: types of matrices change in place; prologues are
 // shared through a table keyed by the input and the weight whose column order it must have, if any.
+//
+// What the file has quantized on both sides (otf.on_grid by codes that are kept) multiplies exactly those codes: the record is on
+// the file's grid, and what zero points of activations add to each sum, scale · zero · Σ W, is a vector that is known here.
 
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -41,20 +48,97 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     return success();
   }
 
+  /// tensor.generate of `type`.
+  static tensor::GenerateOp generate(OpBuilder &builder, Location l, RankedTensorType type,
+                                     function_ref<Value(OpBuilder &, ValueRange)> body) {
+    SmallVector<Value> extents;
+    for (const otf::Size &size : sizesOf(type))
+      if (!size.isConstant())
+        extents.push_back(SizeOp::create(builder, l, size));
+    return tensor::GenerateOp::create(builder, l, type, extents, [&](OpBuilder &b, Location at, ValueRange indices) {
+      tensor::YieldOp::create(b, at, body(b, indices));
+    });
+  }
+
+  static Value extract(OpBuilder &b, Location l, Value tensor, int64_t at) {
+    return tensor::ExtractOp::create(b, l, tensor, ValueRange(arith::ConstantIndexOp::create(b, l, at)));
+  }
+
+  /// The rounding as scalars, for who reads it as floats.
+  void expand(OnGridOp op) {
+    OpBuilder builder(op);
+    Location l = op.getLoc();
+    Value result = generate(builder, l, cast<RankedTensorType>(op.getType()), [&](OpBuilder &b, ValueRange at) -> Value {
+      auto number = [&](float value) -> Value { return arith::ConstantOp::create(b, l, b.getF32FloatAttr(value)); };
+      Value x = tensor::ExtractOp::create(b, l, op.getInput(), at);
+      Value scale = extract(b, l, op.getGrid(), 0), zero = extract(b, l, op.getGrid(), 1);
+      Value q = math::RoundEvenOp::create(b, l, arith::DivFOp::create(b, l, x, scale));
+      q = arith::AddFOp::create(b, l, q, zero);
+      q = arith::MaxNumFOp::create(b, l, q, number(-128));
+      q = arith::MinNumFOp::create(b, l, q, number(127));
+      return arith::MulFOp::create(b, l, arith::SubFOp::create(b, l, q, zero), scale);
+    });
+    op.replaceAllUsesWith(result);
+    op.erase();
+  }
+
+  /// Takes scale · zero · Σ W off the linear's result.
+  void correct(LinearOp linear, Value grid, DenseFPElementsAttr sums) {
+    OpBuilder builder(linear);
+    builder.setInsertionPointAfter(linear);
+    Location l = linear.getLoc();
+    Value result = linear.getResult();
+    DenseFPElementsAttr known;
+    Value shift;
+    if (matchPattern(grid, m_Constant(&known))) {
+      auto values = known.getValues<float>();
+      double factor = double(values[0]) * double(values[1]);
+      if (factor == 0)
+        return;
+      SmallVector<float> vector;
+      for (float sum : sums.getValues<float>())
+        vector.push_back(float(-factor * double(sum)));
+      OpBuilder before(linear);
+      shift = arith::ConstantOp::create(before, l, DenseElementsAttr::get(sums.getType(), ArrayRef<float>(vector)));
+      if (!linear.getBias()) {
+        linear.getBiasMutable().assign(shift);
+        return;
+      }
+    } else {
+      shift = arith::ConstantOp::create(builder, l, sums);
+    }
+    auto corrected = generate(builder, l, cast<RankedTensorType>(linear.getType()), [&](OpBuilder &b, ValueRange at) -> Value {
+      Value sum = tensor::ExtractOp::create(b, l, result, at), of = tensor::ExtractOp::create(b, l, shift, at.back());
+      if (known)
+        return arith::AddFOp::create(b, l, sum, of);
+      Value factor = arith::MulFOp::create(b, l, extract(b, l, grid, 0), extract(b, l, grid, 1));
+      return arith::SubFOp::create(b, l, sum, arith::MulFOp::create(b, l, factor, of));
+    });
+    result.replaceUsesWithIf(corrected, [&](OpOperand &use) { return !corrected->isProperAncestor(use.getOwner()); });
+  }
+
   void makePrologue(LinearOp linear, SymbolTable &symbols) {
     auto matrix = linear.getWeight().getType();
     auto input = cast<RankedTensorType>(linear.getInput().getType());
     if (isPlain(matrix.getEncoding()) || !input.getElementType().isF32())
       return;
     auto use = linear.getWeight().getDefiningOp<UseOp>();
-    if (use && symbols.lookup<WeightOp>(use.getWeight()).getFloatActivations())
+    auto weight = use ? symbols.lookup<WeightOp>(use.getWeight()) : WeightOp();
+    auto onGrid = linear.getInput().getDefiningOp<OnGridOp>();
+    auto sums = weight ? weight->getAttrOfType<DenseFPElementsAttr>(kRowSumsAttribute) : DenseFPElementsAttr();
+    Value grid, source = linear.getInput();
+    if (onGrid && sums && weight.getKeepsGiven() && matrix.getOutliers() == 0) {
+      grid = onGrid.getGrid();
+      source = onGrid.getInput();
+    } else if (weight && weight.getFloatActivations()) {
       return;
+    }
     bool ordered = matrix.getOutliers() != 0;
     Attribute order = !ordered ? Attribute() : use ? Attribute(use.getWeightAttr()) : Attribute();
     // A matrix that comes from elsewhere than a weight keeps its prologue to itself.
     bool shareable = !ordered || use;
-    PrologueOp &prologue = prologues[{linear->getBlock(), linear.getInput().getAsOpaquePointer(),
-                                      order.getAsOpaquePointer()}];
+    PrologueOp &prologue = prologues[{linear->getBlock(), source.getAsOpaquePointer(),
+                                      order.getAsOpaquePointer(), grid.getAsOpaquePointer()}];
     if (!prologue || !shareable) {
       int64_t bytes = recordBytes(matrix.getColumns() - matrix.getOutliers(), matrix.getOutliers());
       SmallVector<otf::Size> sizes = sizesOf(input);
@@ -62,16 +146,18 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
       OpBuilder builder(linear);
       auto made =
           PrologueOp::create(builder, linear.getLoc(), tensorType(builder.getIntegerType(8), sizes),
-                             NormKind::none, linear.getInput(), Value(), Value(),
-                             ordered ? Value(linear.getWeight()) : Value(), llvm::APFloat(0.0f));
+                             NormKind::none, source, Value(), Value(),
+                             ordered ? Value(linear.getWeight()) : Value(), grid, llvm::APFloat(0.0f));
       ++numPrologues;
       linear.getInputMutable().assign(made);
       if (shareable)
         prologue = made;
-      return;
+    } else {
+      linear.getInputMutable().assign(prologue);
+      ++numShared;
     }
-    linear.getInputMutable().assign(prologue);
-    ++numShared;
+    if (grid)
+      correct(linear, grid, sums);
   }
 
   void runOnOperation() override {
@@ -83,9 +169,15 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     prologues.clear();
     // In program order, so the first reader's place is before all others.
     getOperation().walk([&](LinearOp linear) { makePrologue(linear, symbols); });
+    getOperation().walk([&](OnGridOp op) {
+      if (op.use_empty())
+        op.erase();
+      else
+        expand(op);
+    });
   }
 
-  std::map<std::tuple<Block *, void *, const void *>, PrologueOp> prologues;
+  std::map<std::tuple<Block *, void *, const void *, void *>, PrologueOp> prologues;
 };
 
 } // namespace

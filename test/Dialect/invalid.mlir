@@ -267,6 +267,22 @@ func.func @prologue_rule_1(%x: tensor<4x32xf32>) {
 
 // -----
 
+func.func @prologue_rule_4(%x: tensor<4x32xf32>, %g: tensor<3xf32>) {
+  // expected-error @+1 {{grid must be a scale and a zero point, got 'tensor<3xf32>'}}
+  %0 = otf.prologue none %x grid %g : (tensor<4x32xf32>, tensor<3xf32>) -> tensor<4x64xi8>
+  return
+}
+
+// -----
+
+func.func @on_grid_rule_1(%x: tensor<4x32xf32>, %g: tensor<f32>) {
+  // expected-error @+1 {{grid must be a scale and a zero point, got 'tensor<f32>'}}
+  %0 = otf.on_grid %x, %g : (tensor<4x32xf32>, tensor<f32>) -> tensor<4x32xf32>
+  return
+}
+
+// -----
+
 func.func @prologue_rule_2(%x: tensor<4x?xf32, #otf.dims<"k">>) {
   // expected-error@+1 {{input must have a static row of 1 to 2147483648 elements}}
   %0 = otf.prologue none %x : (tensor<4x?xf32, #otf.dims<"k">>) -> tensor<4x64xi8>

@@ -64,6 +64,15 @@ func.func @embedding(%ids: tensor<?xi64, #otf.dims<"s">>, %t: !otf.matrix<100x32
   return %0 : tensor<?x32xf32, #otf.dims<"s">>
 }
 
+// CHECK-LABEL: func.func @grids
+func.func @grids(%x: tensor<4x32xf32>, %g: tensor<2xf32>) -> (tensor<4x32xf32>, tensor<4x64xi8>) {
+  // CHECK: otf.on_grid %{{.*}}, %{{.*}} : (tensor<4x32xf32>, tensor<2xf32>) -> tensor<4x32xf32>
+  %0 = otf.on_grid %x, %g : (tensor<4x32xf32>, tensor<2xf32>) -> tensor<4x32xf32>
+  // CHECK: otf.prologue none %{{.*}} grid %{{.*}} : (
+  %1 = otf.prologue none %x grid %g : (tensor<4x32xf32>, tensor<2xf32>) -> tensor<4x64xi8>
+  return %0, %1 : tensor<4x32xf32>, tensor<4x64xi8>
+}
+
 // CHECK-LABEL: func.func @norm_and_prologue
 func.func @norm_and_prologue(%x: tensor<4x32xf32>, %g: tensor<32xf32>,
                              %w: !otf.matrix<8x32, #otf.encoding<int4, group = 32>, outliers = 2>) -> tensor<4x64xi8> {

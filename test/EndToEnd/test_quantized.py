@@ -315,5 +315,124 @@ class Weights(unittest.TestCase):
                     self.assertIn("as given", [t.get("codes") for t in report["tensors"]])
 
 
+def rounded(x, s, z, dtype):
+    info = np.iinfo(dtype)
+    return np.clip(np.rint(x / np.float32(s)) + z, info.min, info.max)
+
+
+class Products(unittest.TestCase):
+    """QDQ, operators on codes and scaled sums of integers are one form on the integer kernels: what ONNX says of codes, exactly."""
+    K, N, M = 75, 19, 6
+
+    def weight(self, dtype, columns, shape=None):
+        info, shape = np.iinfo(dtype), shape or (self.K, self.N)
+        q = codes(dtype, *shape)
+        q.reshape(-1)[:5] = [info.min, info.max, info.min, info.min, info.max]
+        n = shape[1] if len(shape) == 2 else shape[0]
+        s = (np.abs(floats(*((n,) if columns else ()))) * np.float32(0.01) + np.float32(0.002)).astype(np.float32)
+        z = np.asarray(rng.integers(info.min, info.max + 1, s.shape)).astype(dtype)
+        return q, s, z
+
+    def plan(self, nodes, inits, x, result, version=21):
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)],
+                                  [helper.make_tensor_value_info(result, TensorProto.UNDEFINED, None)],
+                                  [numpy_helper.from_array(np.asarray(v), n) for n, v in inits.items()])
+        graph.output[0].ClearField("type")
+        opsets = [helper.make_opsetid("", version), helper.make_opsetid("com.microsoft", 1)]
+        proto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        outputs, report = compiled(proto, {"x": x})
+        self.assertEqual([("as given", "codes as given")], [(t.get("codes"), t.get("activations")) for t in report["tensors"] if "given" in t])
+        return outputs[0]
+
+    def test_qdq(self):
+        for dtype, point in ((np.uint8, 0), (np.uint8, 117), (np.uint8, 255), (np.int8, 0), (np.int8, -128), (np.int8, 31)):
+            for wdtype in (np.int8, np.uint8):
+                for columns in (False, True):
+                    for op in ("MatMul", "Gemm"):
+                        with self.subTest(dtype=dtype, point=point, wdtype=wdtype, columns=columns, op=op):
+                            q, s, z = self.weight(wdtype, columns)
+                            x, b, xs = floats(self.M, self.K) * 3, floats(self.N), np.float32(0.021)
+                            inits = {"xs": xs, "xz": dtype(point), "w": q, "ws": s, "wz": z, "b": b}
+                            nodes = [helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]),
+                                     helper.make_node("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
+                                     helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=1),
+                                     helper.make_node(op, ["xd", "wd"] + ["b"] * (op == "Gemm"), ["y0"])]
+                            got = self.plan(nodes, inits, x, "y0")
+                            want = (rounded(x, xs, point, dtype) - point) * np.float64(xs) @ ((q - z.astype(np.float64)) * s)
+                            want = want + (b if op == "Gemm" else 0)
+                            self.assertLess(np.linalg.norm(got - want), 3e-6 * np.linalg.norm(want))
+
+    def test_operators_on_codes(self):
+        for op in ("QLinearMatMul", "QGemm"):
+            with self.subTest(op):
+                q, s, z = self.weight(np.int8, op == "QLinearMatMul")
+                x, xs, xz, ys, yz = codes(np.uint8, self.M, self.K), np.float32(0.02), np.uint8(99), np.float32(1.1), np.uint8(128)
+                inits = {"xs": xs, "xz": xz, "w": q, "ws": s, "wz": z, "ys": ys, "yz": yz, "c": codes(np.int16, self.N).astype(np.int32)}
+                names = ["x", "xs", "xz", "w", "ws", "wz"] + (["c"] if op == "QGemm" else []) + ["ys", "yz"]
+                got = self.plan([helper.make_node(op, names, ["y0"], domain="com.microsoft" if op == "QGemm" else "")], inits, x, "y0")
+                sums = (x.astype(np.int64) - xz) @ (q.astype(np.int64) - z) + (inits["c"] if op == "QGemm" else 0)
+                want = rounded(sums * (np.float64(xs) * s), ys, yz, np.uint8)
+                self.assertEqual(0, np.abs(got.astype(int) - want).max())
+
+    def test_convolutions(self):
+        q, s, z = self.weight(np.int8, True, (8, 5, 3, 3))
+        x, xs, xz, ys, yz = codes(np.uint8, 2, 5, 9, 7), np.float32(0.02), np.uint8(99), np.float32(0.5), np.uint8(128)
+        z[:] = 0
+        inits = {"xs": xs, "xz": xz, "w": q, "ws": s, "wz": z, "ys": ys, "yz": yz, "b": codes(np.int16, 8).astype(np.int32)}
+        node = helper.make_node("QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y0"], pads=[1, 1, 1, 1], strides=[2, 1])
+        got = self.plan([node], inits, x, "y0")
+        wide = np.pad(x.astype(np.int64) - xz, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        sums = np.zeros((2, 8, 5, 7), np.int64)
+        for i in range(3):
+            for j in range(3):
+                sums += np.einsum("nchw,oc->nohw", wide[:, :, i:i + 9:2, j:j + 7], q[:, :, i, j].astype(np.int64))
+        sums += inits["b"][:, None, None]
+        want = rounded(sums * (np.float64(xs) * s)[:, None, None], ys, yz, np.uint8)
+        self.assertEqual(0, np.abs(got.astype(int) - want).max())
+
+    def test_scaled_sums(self):
+        for fused in (False, True):
+            with self.subTest(fused=fused):
+                q, s, z = self.weight(np.int8, False)
+                x = floats(self.M, self.K) + np.float32(0.4)
+                inits = {"w": q, "ws": s, "wz": z}
+                nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["xq", "xs", "xz"]),
+                         helper.make_node("MatMulInteger", ["xq", "w", "xz", "wz"], ["i"]),
+                         helper.make_node("Cast", ["i"], ["f"], to=1), helper.make_node("Mul", ["xs", "ws"], ["s"]),
+                         helper.make_node("Mul", ["f", "s"], ["y0"])]
+                if fused:
+                    nodes = [helper.make_node("DynamicQuantizeMatMul", ["x", "w", "ws", "wz"], ["y0"], domain="com.microsoft")]
+                got = self.plan(nodes, inits, x, "y0")
+                xs = (max(x.max(), np.float32(0)) - min(x.min(), np.float32(0))) / np.float32(255)
+                xz = np.clip(np.rint(-min(x.min(), np.float32(0)) / xs), 0, 255)
+                want = (rounded(x, xs, xz, np.uint8) - xz) * np.float64(xs) @ ((q - np.float64(z)) * s)
+                self.assertLess(np.linalg.norm(got - want), 3e-6 * np.linalg.norm(want))
+
+    def test_a_recipe_codes_anew(self):
+        q, s, z = self.weight(np.int8, False)
+        x, xs = floats(self.M, self.K), np.float32(0.02)
+        nodes = [helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]), helper.make_node("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]),
+                 helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=1), helper.make_node("MatMul", ["xd", "wd"], ["y0"])]
+        inits = {"xs": xs, "xz": np.uint8(117), "w": q, "ws": s, "wz": z}
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+                                  [helper.make_tensor_value_info("y0", TensorProto.FLOAT, [self.M, self.N])],
+                                  [numpy_helper.from_array(np.asarray(v), n) for n, v in inits.items()])
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        (got,), report = compiled(proto, {"x": x}, recipe="rtn8")
+        want = (rounded(x, xs, 117, np.uint8) - 117) * np.float64(xs) @ ((q - np.float64(z)) * s)
+        self.assertLess(np.linalg.norm(got - want), 0.02 * np.linalg.norm(want))
+        self.assertIn(("made anew", "int8"), [(t.get("codes"), t.get("activations")) for t in report["tensors"]])
+
+    def test_attention(self):
+        hidden, heads, positions = 32, 4, 5
+        q, s = codes(np.int8, hidden, 3 * hidden) // 2, np.float32(0.004)
+        x, xs, xz = codes(np.uint8, 2, positions, hidden), np.float32(0.02), np.uint8(128)
+        inputs = {"x": x, "w": q, "b": floats(3 * hidden), "xs": np.array(xs), "ws": np.array(s), "m": None, "xz": np.array(xz), "wz": np.array(np.int8(0))}
+        proto, feeds = model("QAttention", inputs, constants=("w", "b", "xs", "ws", "xz", "wz"), num_heads=heads)
+        (want,), ((got,), report) = onnxruntime(proto, feeds), compiled(proto, feeds)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+        self.assertIn("codes as given", [t.get("activations") for t in report["tensors"]])
+
+
 if __name__ == "__main__":
     unittest.main()

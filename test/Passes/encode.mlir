@@ -77,3 +77,45 @@ func.func @embedding(%ids: tensor<4xi64>) -> tensor<4x32xf32> {
   %0 = otf.embedding %ids, %t : (tensor<4xi64>, !otf.matrix<100x32, #otf.encoding<f32>>) -> tensor<4x32xf32>
   return %0 : tensor<4x32xf32>
 }
+
+// -----
+
+otf.weight @q : tensor<2x32xf32> = #otf.blob<file = 0, offset = 0, length = 64, type = i8>
+    {encoding = #otf.encoding<grid8>, keeps_given, float_activations, otf.row_sums = dense<[3.0, -4.0]> : tensor<2xf32>,
+     given = #otf.given<bits = 8, isSigned = true, pitch = 32, block = 32, scales = array<f32: 1.0, 1.0>, scaleRow = 1>}
+// Codes that the file gives on both sides are multiplied as they are. What the zero point adds, 0.5 · -8 · sums, comes off.
+// CHECK-LABEL: func.func @on_grid
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor
+func.func @on_grid(%x: tensor<?x32xf32, #otf.dims<"s">>, %b: tensor<2xf32>)
+    -> (tensor<?x2xf32, #otf.dims<"s">>, tensor<?x2xf32, #otf.dims<"s">>) {
+  %q = otf.use @q : !otf.matrix<2x32, #otf.encoding<f32>>
+  // CHECK-DAG: %[[GRID:.*]] = arith.constant dense<[5.000000e-01, -8.000000e+00]>
+  %grid = arith.constant dense<[0.5, -8.0]> : tensor<2xf32>
+  %y = otf.on_grid %x, %grid : (tensor<?x32xf32, #otf.dims<"s">>, tensor<2xf32>) -> tensor<?x32xf32, #otf.dims<"s">>
+  // CHECK: %[[R:.*]] = otf.prologue none %[[X]] grid %[[GRID]]
+  // CHECK: %[[SHIFT:.*]] = arith.constant dense<[1.200000e+01, -1.600000e+01]>
+  // CHECK: otf.linear %[[R]], %{{.*}} bias %[[SHIFT]]
+  // CHECK-NOT: otf.prologue
+  // CHECK: otf.linear %[[R]], %{{.*}} bias
+  // CHECK: tensor.generate
+  %0 = otf.linear %y, %q : (tensor<?x32xf32, #otf.dims<"s">>, !otf.matrix<2x32, #otf.encoding<f32>>) -> tensor<?x2xf32, #otf.dims<"s">>
+  %1 = otf.linear %y, %q bias %b : (tensor<?x32xf32, #otf.dims<"s">>, !otf.matrix<2x32, #otf.encoding<f32>>, tensor<2xf32>)
+      -> tensor<?x2xf32, #otf.dims<"s">>
+  return %0, %1 : tensor<?x2xf32, #otf.dims<"s">>, tensor<?x2xf32, #otf.dims<"s">>
+}
+
+// -----
+
+otf.weight @q : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+    {encoding = #otf.encoding<int8, group = 32>}
+// A weight that is coded anew reads what the grid gives, as floats.
+// CHECK-LABEL: func.func @anew
+func.func @anew(%x: tensor<4x32xf32>, %grid: tensor<2xf32>) -> tensor<4x8xf32> {
+  %q = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
+  // CHECK: %[[Y:.*]] = tensor.generate
+  // CHECK: math.roundeven
+  // CHECK: otf.prologue none %[[Y]] :
+  %y = otf.on_grid %x, %grid : (tensor<4x32xf32>, tensor<2xf32>) -> tensor<4x32xf32>
+  %0 = otf.linear %y, %q : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}

@@ -185,7 +185,7 @@ bool emitPrologue(KernelBuilder &b, PrologueOp op, const Memory &result) {
   b.loop(b.begin, b.end, 1, [&](Value i) {
     b.call("otf_record_i8", {},
            {b.at(x, b.mul(i, width)), width, b.i64(int64_t(op.getKind())), b.f32(op.getEpsilon()),
-            scale, bias, columns, b.sub(width, b.index(outliers)), b.i64(outliers),
+            scale, bias, columns, vector(op.getGrid()), b.sub(width, b.index(outliers)), b.i64(outliers),
             b.at(result, b.mul(i, record))});
   });
   return true;

@@ -192,7 +192,7 @@ bool emitPrologue(KernelFrame &k, PrologueOp op) {
          kindName(op.getKind()) + ">(" + rows->first + ", " + epsilonOf(op.getEpsilonAttr()) +
          ", " + k.pointerOr0(op.getScale()) + ", " + k.pointerOr0(op.getBias()) + ", " +
          (outliers ? k.memory[op.getColumns()].pointer : std::string("nullptr")) + ", " +
-         k.result.pointer + ");");
+         k.pointerOr0(op.getGrid()) + ", " + k.result.pointer + ");");
   k.grid = elementCount(ArrayRef(k.result.shape).drop_back());
   return true;
 }

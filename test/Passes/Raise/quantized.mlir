@@ -56,3 +56,26 @@ module attributes {onnx.files = ["model.onnx"]} {
     return %y : !onnx.value
   }
 }
+
+// -----
+
+// Codes that are cast and scaled are codes of the file as well.
+// CHECK-LABEL: module
+// CHECK: otf.weight @w : tensor<24x40xf32> = <file = 0, offset = 0, length = 960, type = i8, transposed>
+// CHECK-SAME: given = #otf.given<bits = 8, isSigned = true, pitch = 24, block = 40, scales = #otf.blob<file = 0, offset = 960, length = 96, type = f32>,
+// CHECK-SAME: scaleRow = 1>
+// CHECK: otf.linear
+// CHECK-NOT: tensor.generate
+module attributes {onnx.files = ["model.onnx"]} {
+  onnx.initializer @w = #onnx.blob<file = 0, offset = 0, length = 960, type = 3, dims = [40, 24]>
+  onnx.initializer @s = #onnx.blob<file = 0, offset = 960, length = 96, type = 1, dims = [1, 24]>
+  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["rows", 40]})
+      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
+    %w = onnx.get @w
+    %s = onnx.get @s
+    %f = onnx.node "Cast" version 13 (%w) {to = 1 : i64}
+    %d = onnx.node "Mul" version 14 (%f, %s)
+    %y = onnx.node "MatMul" version 13 (%x, %d)
+    return %y : !onnx.value
+  }
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One step: eight rows × four columns of bytes times four activations, one 32-bit sum a lane,
-// exact at every level. Activations are in −127 … 127.
+// exact at every level. Activations are in −127 … 127, but for
+// `dotUnsigned` with unsigned weights of 7 bits, where they are any.
 //
 // vpmaddubsw adds two products in 16 bits and saturates, so on AVX2 the unsigned side stays within
 // 7 bits: 2·127·127 = 32,258 < 32,768. vpdpbusd adds four products in 32 bits and never saturates.

@@ -77,13 +77,14 @@ enum {
  *   gamma, beta  f32[k], or null for 1 and 0; both ignored without a norm
  *   rec          written whole, padding included: plainRecordBytes(k), recordLayout(kb, outliers).bytes
  *   index        u32[k]: the weight blob's column index, or null when outliers is 0
+ *   grid         f32[2]: the scale and zero point of all codes, or null for a scale for each 32 of x
  *   kb           background columns; k = kb + outliers
  * A row that holds NaN or an infinity gives NaN in every result that reads its group of 32. */
 void otf_record_f32(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
                     const float *beta, void *rec);
 void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
-                   const float *beta, const uint32_t *index, int64_t kb, int64_t outliers,
-                   void *rec);
+                   const float *beta, const uint32_t *index, const float *grid, int64_t kb,
+                   int64_t outliers, void *rec);
 
 /* One row of an encoded matrix as f32 (an embedding).
  *   blob   the whole blob, 16-byte aligned; it begins with the column index if outliers > 0

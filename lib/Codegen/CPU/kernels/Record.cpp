@@ -9,6 +9,14 @@
 namespace otf::cpu {
 namespace {
 
+/// Packing works within 128-bit halves; the permutation puts the words of four back in order.
+inline void store(const __m256i (&n)[4], int8_t *q) {
+  __m256i packed =
+      _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
+  packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(q), packed);
+}
+
 /// Quantises 32 floats; returns the scale, writes 32 bytes and their sum.
 inline float quantizeChunk(const float *x, int8_t *q, int32_t *sum) {
   __m256 v[4];
@@ -30,12 +38,23 @@ inline float quantizeChunk(const float *x, int8_t *q, int32_t *sum) {
     n[i] = _mm256_cvtps_epi32(t);
   }
   *sum = horizontalSum(_mm256_add_epi32(_mm256_add_epi32(n[0], n[1]), _mm256_add_epi32(n[2], n[3])));
-  // Packing works within 128-bit halves; the permutation puts the words of four back in order.
-  __m256i packed =
-      _mm256_packs_epi16(_mm256_packs_epi32(n[0], n[1]), _mm256_packs_epi32(n[2], n[3]));
-  packed = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-  _mm256_storeu_si256(reinterpret_cast<__m256i *>(q), packed);
+  store(n, q);
   return scale;
+}
+
+/// The same on a grid that the model gives: q = clamp(rint(x / scale) + zero, -128, 127). NaN is -128, as where codes are made alone.
+inline void quantizeOnGrid(const float *x, float scale, float zero, int8_t *q, int32_t *sum) {
+  const __m256 divisor = _mm256_set1_ps(scale), shift = _mm256_set1_ps(zero);
+  __m256i n[4];
+  for (int i = 0; i < 4; ++i) {
+    __m256 t = _mm256_round_ps(_mm256_div_ps(_mm256_loadu_ps(x + 8 * i), divisor),
+                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    t = _mm256_add_ps(t, shift);
+    t = _mm256_min_ps(_mm256_max_ps(t, _mm256_set1_ps(-128)), _mm256_set1_ps(127));
+    n[i] = _mm256_cvtps_epi32(t);
+  }
+  *sum = horizontalSum(_mm256_add_epi32(_mm256_add_epi32(n[0], n[1]), _mm256_add_epi32(n[2], n[3])));
+  store(n, q);
 }
 
 } // namespace
@@ -52,8 +71,8 @@ void otf_record_f32(const float *x, int64_t k, int64_t norm, float eps, const fl
 }
 
 void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
-                   const float *beta, const uint32_t *index, int64_t kb, int64_t outliers,
-                   void *rec) {
+                   const float *beta, const uint32_t *index, const float *grid, int64_t kb,
+                   int64_t outliers, void *rec) {
   otf::cpu::RowNorm row(x, k, norm, eps, gamma, beta);
   otf::RecordLayout layout = otf::recordLayout(kb, outliers);
   uint8_t *bytes = static_cast<uint8_t *>(rec);
@@ -76,7 +95,17 @@ void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const flo
     else
       for (int64_t i = 0; i < count; ++i)
         values[i] = row[first + i];
-    scale[c] = otf::cpu::quantizeChunk(values, q + first, sum + c);
+    if (grid) {
+      scale[c] = grid[0];
+      otf::cpu::quantizeOnGrid(values, grid[0], grid[1], q + first, sum + c);
+      // The padding is no value of x, so it has no zero point either.
+      for (int64_t i = count; i < otf::kChunkColumns; ++i) {
+        sum[c] -= q[first + i];
+        q[first + i] = 0;
+      }
+    } else {
+      scale[c] = otf::cpu::quantizeChunk(values, q + first, sum + c);
+    }
   }
   for (int64_t i = 0; i < outliers; ++i)
     outlier[i] = row[index[kb + i]];

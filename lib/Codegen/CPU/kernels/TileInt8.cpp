@@ -9,6 +9,25 @@
 namespace otf::cpu {
 namespace {
 
+#ifndef __AVX512VNNI__
+inline __m256i isLeast(__m256i bytes) { return _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-128)); }
+
+/// Any bytes on both sides: |x| is unsigned and at most 128, w is clipped to -127, and x comes off once where that took 1 from it.
+template <int MR> inline void dotWhole(const uint8_t *chunk, const int8_t *x, int64_t stride, __m256i (&out)[MR]) {
+  for (int step = 0; step < 8; ++step) {
+    __m256i w = loadBytes(chunk + 32 * step), least = isLeast(w), one = _mm256_and_si256(least, _mm256_set1_epi8(1));
+    bool clips = !_mm256_testz_si256(least, least);
+    w = _mm256_max_epi8(w, _mm256_set1_epi8(-127));
+    for (int i = 0; i < MR; ++i) {
+      __m256i v = broadcast4(x + i * stride + 4 * step);
+      out[i] = dotUnsigned(out[i], _mm256_abs_epi8(v), _mm256_sign_epi8(w, v));
+      if (clips)
+        out[i] = _mm256_sub_epi32(out[i], dotUnsigned(_mm256_setzero_si256(), one, v));
+    }
+  }
+}
+#endif
+
 template <EncodingKind kind> struct Int8Tile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Int8);
   static constexpr bool hasZeros = otf::hasZeros(kind);
@@ -30,6 +49,12 @@ template <EncodingKind kind> struct Int8Tile {
     (void)sum;
     for (int i = 0; i < MR; ++i)
       out[i] = _mm256_setzero_si256();
+    // Records on a grid of the file's may hold -128, whose sign does not change in 8 bits.
+    __m256i least = _mm256_setzero_si256();
+    for (int i = 0; i < MR; ++i)
+      least = _mm256_or_si256(least, isLeast(loadBytes(x + i * stride)));
+    if (!_mm256_testz_si256(least, least))
+      return dotWhole<MR>(chunk, x, stride, out);
     for (int step = 0; step < 8; ++step) {
       __m256i w = loadBytes(chunk + 32 * step);
       __m256i magnitude = _mm256_abs_epi8(w);
