@@ -41,6 +41,8 @@ struct Launch {
   /// shape may be replayed after the dims table was updated. Shapes come back (a long prompt, then
   /// single tokens, then a prompt again), so a queue may keep a few.
   uint64_t shape;
+  /// One a step: what it took, added by a device that can tell. Empty when nobody asks.
+  std::span<uint64_t> nanoseconds;
 };
 
 class Queue {

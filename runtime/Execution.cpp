@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of a session. Steps that are launches go to the device in runs as long as possible; what stands between them is
-// done here: finding sizes in data, branching, jumping back. A plan without such steps is one launch.
+// One run of a session. Steps that are launches go to the device in runs as long as possible; what
+// stands between them is done here: finding sizes in data, branching, jumping back. A plan without
+// such steps is one launch.
 #include "runtime/Session.h"
 
 #define XXH_INLINE_ALL
@@ -106,6 +107,10 @@ Status Session::launchSteps(size_t first, size_t last) {
   for (size_t s = first; s < last; ++s)
     if (extents[s] == 0)
       XXH3_64bits_update(&hash, &s, sizeof s);
+  if (timesSteps) {
+    stepNanoseconds.resize(program.steps.size());
+    launch.nanoseconds = stepNanoseconds;
+  }
   launch.shape = XXH3_64bits_digest(&hash);
   return queue->run(launch);
 }
@@ -117,7 +122,8 @@ Status Session::readControl(const StepInfo &step, uint64_t bytes, void *to) {
   uint64_t room = 0;
   switch (buffer.space) {
   case Space::input:
-    std::memcpy(to, inputs[buffer.index].data(), std::min(bytes, uint64_t(inputs[buffer.index].size)));
+    std::memcpy(to, inputs[buffer.index].data(),
+                std::min(bytes, uint64_t(inputs[buffer.index].size)));
     return bytes <= uint64_t(inputs[buffer.index].size)
                ? Status()
                : badInput("step '", nameOf(step), "': its input is too small");
@@ -133,7 +139,8 @@ Status Session::readControl(const StepInfo &step, uint64_t bytes, void *to) {
     room = plan.weightBytes().size() - buffer.offset;
     if (bytes <= room)
       std::memcpy(to, plan.weightBytes().data() + buffer.offset, bytes);
-    return bytes <= room ? Status() : badInput("step '", nameOf(step), "': its weight is too small");
+    return bytes <= room ? Status()
+                         : badInput("step '", nameOf(step), "': its weight is too small");
   case Space::state:
     break;
   }

@@ -35,8 +35,8 @@ std::optional<int64_t> byteCount(ElementType type, std::span<const int64_t> shap
 inline constexpr int64_t kMostItems = int64_t(1) << 48;
 
 struct SessionOptions {
-  unsigned threads = 0;  // 0: one for each available core
-  int64_t capacity = 0;  // positions a state has room for; 0: the model's context, at most 4096
+  unsigned threads = 0; // 0: one for each available core
+  int64_t capacity = 0; // positions a state has room for; 0: the model's context, at most 4096
   int64_t iterations = int64_t(1) << 20; // that all loops of a run may do together
 };
 
@@ -70,6 +70,12 @@ public:
   int64_t stateCapacity() const { return capacity; }
   /// Forgets the positions from `newLength` on; 0 starts anew. Not more than stateLength().
   Status truncateStates(int64_t newLength);
+
+  /// From here on counts what each step of the program takes. A device that cannot tell leaves
+  /// zeros.
+  void timeSteps() { timesSteps = true; }
+  std::span<const StepInfo> steps() const { return program.steps; }
+  std::span<const uint64_t> nanoseconds() const { return stepNanoseconds; }
 
   /// Whether scratch and outputs are memory of this process.
   bool hostVisible() const { return device.hostVisible(); }
@@ -106,7 +112,7 @@ private:
   Binding binding;
   std::vector<Input> inputs; // the plan's, then its states
   int64_t length = 0, capacity = 0, iterations = 0;
-  bool statesGiven = false, hasRun = false;
+  bool statesGiven = false, hasRun = false, timesSteps = false;
 
   // Of the current run; kept to reuse their memory.
   std::vector<int64_t> values, found, dims, extents, blockBytes, stateBytes, newStateBytes;
@@ -114,6 +120,7 @@ private:
   std::vector<void *> inputPointers;
   std::vector<std::vector<int64_t>> outputShapes;
   std::vector<int64_t> outputBytes;
+  std::vector<uint64_t> stepNanoseconds;
   std::vector<std::byte> staging;
   std::vector<int64_t> stateShape;
 };

@@ -11,9 +11,10 @@
 
 namespace otf::runtime {
 
-// About 0.1 ms of `pause` on current cores: longer than the imbalance of a step, shorter than the
-// pause between two tokens. With more threads than cores the one we wait for may need our core.
-static constexpr unsigned kSpins = 2000, kSpinsCrowded = 20;
+// About 0.3 ms of `pause` on current cores: longer than the imbalance of a step, also where another
+// process delays a thread a little, and no longer than the pause between two runs. Being woken
+// costs more than most steps. With more threads than cores the one we wait for may need our core.
+static constexpr unsigned kSpins = 8000, kSpinsCrowded = 20;
 static constexpr unsigned kMostThreads = 1024;
 
 static inline void relax() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rotary embeddings and attention, recognised by what they compute: scores of queries and keys, scaled wherever the
-// exporter put the factor, masked, soft-maxed, applied to values; heads repeated by Expand.
+// Rotary embeddings and attention, recognised by what they compute: scores of queries and keys,
+// scaled wherever the exporter put the factor, masked, soft-maxed, applied to values; heads
+// repeated by Expand.
 
 #include "passes/Raise/AttentionForm.h"
 
@@ -11,20 +12,24 @@ using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
 
-/// [B, Hkv, T, D] repeated for the heads that share it: Unsqueeze, Expand, Reshape to [B, H, T, D]; or as it is.
+/// [B, Hkv, T, D] repeated for the heads that share it: Unsqueeze, Expand, Reshape to [B, H, T, D];
+/// or as it is.
 Value raise::unrepeated(Raiser &raiser, Value value) {
   value = raiser.source(value);
   onnx::NodeOp reshape = raiser.node(value, "Reshape");
   onnx::NodeOp expand = reshape ? raiser.node(reshape.getInputs()[0], "Expand") : onnx::NodeOp();
-  onnx::NodeOp unsqueeze = expand ? raiser.node(expand.getInputs()[0], "Unsqueeze") : onnx::NodeOp();
+  onnx::NodeOp unsqueeze =
+      expand ? raiser.node(expand.getInputs()[0], "Unsqueeze") : onnx::NodeOp();
   if (!unsqueeze)
     return value;
   Value inner = raiser.source(unsqueeze.getInputs()[0]);
-  ArrayRef<Size> whole = raiser.known(value).sizes, wide = raiser.known(expand.getOutputs()[0]).sizes,
+  ArrayRef<Size> whole = raiser.known(value).sizes,
+                 wide = raiser.known(expand.getOutputs()[0]).sizes,
                  shared = raiser.known(inner).sizes;
-  bool repeats = shared.size() == 4 && wide.size() == 5 && whole.size() == 4 && wide[0] == shared[0] &&
-                 wide[1] == shared[1] && wide[3] == shared[2] && wide[4] == shared[3] && whole[0] == shared[0] &&
-                 whole[1] == wide[1] * wide[2] && whole[2] == shared[2] && whole[3] == shared[3];
+  bool repeats = shared.size() == 4 && wide.size() == 5 && whole.size() == 4 &&
+                 wide[0] == shared[0] && wide[1] == shared[1] && wide[3] == shared[2] &&
+                 wide[4] == shared[3] && whole[0] == shared[0] && whole[1] == wide[1] * wide[2] &&
+                 whole[2] == shared[2] && whole[3] == shared[3];
   return repeats ? inner : value;
 }
 
@@ -36,7 +41,8 @@ Value unscaled(Raiser &raiser, Value value, double &factor) {
     value = raiser.source(value);
     onnx::NodeOp mul = raiser.node(value, "Mul"), div = raiser.node(value, "Div");
     if (mul) {
-      std::optional<double> left = raiser.scalar(mul.getInputs()[0]), right = raiser.scalar(mul.getInputs()[1]);
+      std::optional<double> left = raiser.scalar(mul.getInputs()[0]),
+                            right = raiser.scalar(mul.getInputs()[1]);
       if (!left && !right)
         return value;
       factor *= right ? *right : *left;
@@ -53,21 +59,26 @@ Value unscaled(Raiser &raiser, Value value, double &factor) {
   }
 }
 
-/// `value` as a transpose of the last two of four dimensions; its input or null.
-Value transposedKey(Raiser &raiser, Value value) {
+struct Scores {
+  Value query, key;            // ONNX values
+  bool positionsFirst = false; // the key is [B, T, H, D]
+  double scale = 1, softcap = 0;
+};
+
+/// `value` as the key of `scores` with its dimensions in a product's order: [B, H, D, T], made of
+/// [B, H, T, D] or, where an optimiser joined two transposes, of [B, T, H, D]. Null if it is none.
+Value transposedKey(Raiser &raiser, Value value, Scores &scores) {
   onnx::NodeOp transpose = raiser.node(value, "Transpose");
   if (!transpose)
     return {};
   auto permutation = dyn_cast_or_null<DenseI64ArrayAttr>(transpose.attribute("perm"));
-  if (!permutation || permutation.asArrayRef() != ArrayRef<int64_t>({0, 1, 3, 2}))
+  if (!permutation)
+    return {};
+  scores.positionsFirst = permutation.asArrayRef() == ArrayRef<int64_t>({0, 2, 3, 1});
+  if (!scores.positionsFirst && permutation.asArrayRef() != ArrayRef<int64_t>({0, 1, 3, 2}))
     return {};
   return transpose.getInputs()[0];
 }
-
-struct Scores {
-  Value query, key; // ONNX values
-  double scale = 1, softcap = 0;
-};
 
 /// (q · a) (k · b)ᵀ · c, or cap · tanh of such a product.
 std::optional<Scores> matchScores(Raiser &raiser, Value value) {
@@ -81,17 +92,20 @@ std::optional<Scores> matchScores(Raiser &raiser, Value value) {
   if (!product)
     return std::nullopt;
   scores.query = unscaled(raiser, product.getInputs()[0], scores.scale);
-  Value key = transposedKey(raiser, unscaled(raiser, product.getInputs()[1], scores.scale));
+  Value key = transposedKey(raiser, unscaled(raiser, product.getInputs()[1], scores.scale), scores);
   if (!key)
     return std::nullopt;
-  scores.key = unrepeated(raiser, unscaled(raiser, key, scores.scale));
+  key = unscaled(raiser, key, scores.scale);
+  scores.key = scores.positionsFirst ? key : unrepeated(raiser, key);
   return scores;
 }
 
-/// The mask as attention takes it: what keeps, where the addend is Where(keep, 0, very negative); else the addend itself.
+/// The mask as attention takes it: what keeps, where the addend is Where(keep, 0, very negative);
+/// else the addend itself.
 Value maskOperand(Raiser &raiser, Value mask) {
   if (onnx::NodeOp where = raiser.node(mask, "Where")) {
-    std::optional<double> kept = raiser.scalar(where.getInputs()[1]), dropped = raiser.scalar(where.getInputs()[2]);
+    std::optional<double> kept = raiser.scalar(where.getInputs()[1]),
+                          dropped = raiser.scalar(where.getInputs()[2]);
     if (kept == 0.0 && dropped && *dropped <= std::numeric_limits<float>::lowest())
       return where.getInputs()[0];
   }
@@ -113,7 +127,8 @@ std::optional<LastSlice> matchLastSlice(Raiser &raiser, Value value) {
   onnx::NodeOp slice = raiser.node(value, "Slice");
   if (!slice || slice.getInputs().size() < 4)
     return std::nullopt;
-  auto starts = raiser.constants(slice.getInputs()[1]), axes = raiser.constants(slice.getInputs()[3]);
+  auto starts = raiser.constants(slice.getInputs()[1]),
+       axes = raiser.constants(slice.getInputs()[3]);
   Value source = raiser.source(slice.getInputs()[0]);
   int64_t rank = raiser.known(source).rank();
   if (!starts || !axes || starts->size() != 1 || axes->size() != 1 ||
@@ -130,7 +145,8 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
   if (onnx::NodeOp where = raiser.node(weights, "Where")) {
     onnx::NodeOp isNan = raiser.node(where.getInputs()[0], "IsNaN");
     Value kept = raiser.source(where.getInputs()[2]);
-    if (!isNan || raiser.source(isNan.getInputs()[0]) != kept || raiser.scalar(where.getInputs()[1]) != 0.0)
+    if (!isNan || raiser.source(isNan.getInputs()[0]) != kept ||
+        raiser.scalar(where.getInputs()[1]) != 0.0)
       return false;
     weights = kept;
   }
@@ -154,10 +170,14 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
     return false;
   Value value = unrepeated(raiser, matmul.getInputs()[1]);
   Known &q = raiser.known(scores->query);
-  ArrayRef<Size> k = raiser.known(scores->key).sizes, v = raiser.known(value).sizes;
-  if (q.rank() != 4 || k.size() != 4 || v.size() != 4 || !q.sizes[1].isConstant() || !k[1].isConstant() ||
-      k[1] != v[1] || *k[1].constant() < 1 || *q.sizes[1].constant() % *k[1].constant() != 0 || k[0] != q.sizes[0] ||
-      v[0] != q.sizes[0] || k[2] != v[2] || k[3] != q.sizes[3])
+  SmallVector<Size> k(raiser.known(scores->key).sizes);
+  ArrayRef<Size> v = raiser.known(value).sizes;
+  if (scores->positionsFirst && k.size() == 4)
+    std::swap(k[1], k[2]);
+  if (q.rank() != 4 || k.size() != 4 || v.size() != 4 || !q.sizes[1].isConstant() ||
+      !k[1].isConstant() || k[1] != v[1] || *k[1].constant() < 1 ||
+      *q.sizes[1].constant() % *k[1].constant() != 0 || k[0] != q.sizes[0] || v[0] != q.sizes[0] ||
+      k[2] != v[2] || k[3] != q.sizes[3])
     return false;
   Value maskTensor;
   if (mask) {
@@ -182,10 +202,17 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
   result.sizes[3] = v[3];
   OpBuilder &b = raiser.builder;
   Value query = raiser.tensor(q);
-  Value key = cacheOrTensor(raiser, scores->key), valueOperand = cacheOrTensor(raiser, value);
-  result.tensor = AttentionOp::create(b, matmul.getLoc(), tensorType(b.getF32Type(), result.sizes), query, key,
-                                      valueOperand, maskTensor, /*sink=*/Value(), b.getF32FloatAttr(scores->scale),
-                                      b.getF32FloatAttr(scores->softcap), /*positions_first=*/UnitAttr());
+  Value key, valueOperand = cacheOrTensor(raiser, value);
+  if (scores->positionsFirst) {
+    Known headsFirst = swapHeads(raiser, raiser.known(scores->key));
+    key = raiser.tensor(headsFirst);
+  } else {
+    key = cacheOrTensor(raiser, scores->key);
+  }
+  result.tensor = AttentionOp::create(
+      b, matmul.getLoc(), tensorType(b.getF32Type(), result.sizes), query, key, valueOperand,
+      maskTensor, /*sink=*/Value(), b.getF32FloatAttr(scores->scale),
+      b.getF32FloatAttr(scores->softcap), /*positions_first=*/UnitAttr());
   raiser.set(matmul, std::move(result));
   return true;
 }
@@ -193,7 +220,8 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
 /// x · cos + concat(−x[h..], x[..h]) · sin
 bool raise::recognizeRope(Raiser &raiser, onnx::NodeOp add) {
   for (unsigned side : {0u, 1u}) {
-    onnx::NodeOp straight = raiser.node(add.getInputs()[side], "Mul"), turned = raiser.node(add.getInputs()[1 - side], "Mul");
+    onnx::NodeOp straight = raiser.node(add.getInputs()[side], "Mul"),
+                 turned = raiser.node(add.getInputs()[1 - side], "Mul");
     if (!straight || !turned)
       return false;
     for (unsigned concatSide : {0u, 1u}) {
@@ -208,8 +236,9 @@ bool raise::recognizeRope(Raiser &raiser, onnx::NodeOp add) {
       Known &x = raiser.known(upper->source);
       int64_t rank = x.rank(), axis = concat.intOr("axis", 0);
       std::optional<int64_t> width = rank == 4 ? x.sizes[3].constant() : std::nullopt;
-      if (!width || *width % 2 != 0 || (axis != -1 && axis != 3) || upper->first != Size(*width / 2) ||
-          lower->first != Size(0) || upper->size != Size(*width / 2) || lower->size != Size(*width / 2))
+      if (!width || *width % 2 != 0 || (axis != -1 && axis != 3) ||
+          upper->first != Size(*width / 2) || lower->first != Size(0) ||
+          upper->size != Size(*width / 2) || lower->size != Size(*width / 2))
         continue;
       for (unsigned xSide : {0u, 1u}) {
         if (raiser.source(straight.getInputs()[xSide]) != upper->source)
@@ -217,14 +246,16 @@ bool raise::recognizeRope(Raiser &raiser, onnx::NodeOp add) {
         Known cos = raiser.known(raiser.source(straight.getInputs()[1 - xSide]));
         Known sin = raiser.known(raiser.source(turned.getInputs()[1 - concatSide]));
         // One table for all heads: [batch or 1, 1, positions, width].
-        if (cos.sizes != sin.sizes || cos.rank() != 4 || cos.sizes[1] != Size(1) || cos.sizes[2] != x.sizes[2] ||
-            cos.sizes[3] != x.sizes[3] || (cos.sizes[0] != x.sizes[0] && cos.sizes[0] != Size(1)))
+        if (cos.sizes != sin.sizes || cos.rank() != 4 || cos.sizes[1] != Size(1) ||
+            cos.sizes[2] != x.sizes[2] || cos.sizes[3] != x.sizes[3] ||
+            (cos.sizes[0] != x.sizes[0] && cos.sizes[0] != Size(1)))
           continue;
         SmallVector<Size> table = {cos.sizes[0], cos.sizes[2], cos.sizes[3]};
         Known c = raiser.reshaped(cos, table), s = raiser.reshaped(sin, table);
         Value input = raiser.tensor(x), cosTensor = raiser.tensor(c), sinTensor = raiser.tensor(s);
         Known result = x;
-        result.tensor = RopeOp::create(raiser.builder, add.getLoc(), input.getType(), input, cosTensor, sinTensor,
+        result.tensor = RopeOp::create(raiser.builder, add.getLoc(), input.getType(), input,
+                                       cosTensor, sinTensor,
                                        /*positions_first=*/false);
         raiser.set(add, std::move(result));
         return true;

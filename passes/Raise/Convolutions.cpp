@@ -4,6 +4,7 @@
 // taps. A transposed convolution gathers too: from the inputs whose windows reach the output
 // position.
 
+#include "passes/Raise/Program.h"
 #include "passes/Raise/Quantized.h"
 #include "passes/Raise/Sampling.h"
 #include "passes/Raise/Windows.h"
@@ -47,9 +48,17 @@ FailureOr<Channels> channelsOf(Raiser &raiser, onnx::NodeOp node, Known &x, Know
   Channels c;
   c.group = node.intOr("group", 1);
   std::optional<int64_t> in = x.sizes[1].constant();
-  if (!in)
-    return raiser.fail(node, "the number of channels must be constant, got " + x.sizes[1].str());
-  c.in = *in;
+  if (!in && c.group >= 1) {
+    // Exporters leave channels open that the weight alone allows.
+    in = transposed ? dims[0] : dims[1] * c.group;
+    SmallVector<Size> sizes(x.sizes);
+    sizes[1] = *in;
+    if (failed(
+            mustMatch(raiser, node, x.sizes, sizes, "its input's channels do not fit its weight")))
+      return failure();
+    x = raiser.reshapedChecked(x, sizes);
+  }
+  c.in = in.value_or(0);
   if (c.group < 1 || c.in % c.group || dims[0] % c.group ||
       c.in != (transposed ? dims[0] : dims[1] * c.group))
     return raiser.fail(node, Twine(c.in) + " channels in " + Twine(c.group) +
@@ -142,7 +151,8 @@ Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matri
 }
 
 LogicalResult raiseConv(Raiser &raiser, onnx::NodeOp node) {
-  Known &x = raiser.input(node, 0), &w = raiser.input(node, 1);
+  Known x = raiser.input(node, 0); // a copy, whose channels channelsOf may settle
+  Known &w = raiser.input(node, 1);
   FailureOr<Channels> c = channelsOf(raiser, node, x, w, /*transposed=*/false);
   if (failed(c) || failed(checkBias(raiser, node, 2, *c)))
     return failure();
@@ -193,7 +203,8 @@ LogicalResult raiseConv(Raiser &raiser, onnx::NodeOp node) {
 
 /// Output position o gets x[i] · w[k] where i · stride + k · dilation − before = o.
 LogicalResult raiseConvTranspose(Raiser &raiser, onnx::NodeOp node) {
-  Known &x = raiser.input(node, 0), &w = raiser.input(node, 1);
+  Known x = raiser.input(node, 0); // a copy, whose channels channelsOf may settle
+  Known &w = raiser.input(node, 1);
   FailureOr<Channels> c = channelsOf(raiser, node, x, w, /*transposed=*/true);
   if (failed(c) || failed(checkBias(raiser, node, 2, *c)))
     return failure();
@@ -286,7 +297,8 @@ LogicalResult raiseConvTranspose(Raiser &raiser, onnx::NodeOp node) {
 }
 
 LogicalResult raiseDeformConv(Raiser &raiser, onnx::NodeOp node) {
-  Known &x = raiser.input(node, 0), &w = raiser.input(node, 1), &offset = raiser.input(node, 2);
+  Known x = raiser.input(node, 0); // a copy, whose channels channelsOf may settle
+  Known &w = raiser.input(node, 1), &offset = raiser.input(node, 2);
   FailureOr<Channels> c = channelsOf(raiser, node, x, w, /*transposed=*/false);
   if (failed(c) || failed(checkBias(raiser, node, 3, *c)))
     return failure();

@@ -231,6 +231,22 @@ FailureOr<SmallVector<Size>> raise::settled(Raiser &raiser, onnx::NodeOp node, A
   return sizes;
 }
 
+/// Whether a size is made of the sizes of the model's inputs alone.
+static bool isOfInputs(Raiser &raiser, const Size &size) {
+  Operation *function = raiser.builder.getInsertionBlock()->getParentOp();
+  while (function && !isa<FunctionOpInterface>(function))
+    function = function->getParentOp();
+  if (!function)
+    return false;
+  std::set<std::string> given, used;
+  for (Type type : cast<FunctionOpInterface>(function).getArgumentTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      for (const Size &of : sizesOf(tensor))
+        of.collectSymbols(given);
+  size.collectSymbols(used);
+  return llvm::includes(given, used);
+}
+
 FailureOr<SmallVector<Size>> raise::broadcastOrCheck(Raiser &raiser, onnx::NodeOp node, ArrayRef<Size> a, ArrayRef<Size> b) {
   if (std::optional<SmallVector<Size>> known = raiser.broadcast(a, b))
     return *known;
@@ -245,7 +261,8 @@ FailureOr<SmallVector<Size>> raise::broadcastOrCheck(Raiser &raiser, onnx::NodeO
       continue;
     if (mine != Size(1))
       checks.push_back({mine, other, "two sizes that must broadcast"});
-    if (!mine.isConstant() || mine == Size(1)) // a constant tells more
+    // A constant tells more than a symbol, and an input's size, which other tensors have too, more than one found on the way.
+    if (mine == Size(1) || (!mine.isConstant() && (other.isConstant() || !isOfInputs(raiser, mine))))
       mine = other;
   }
   if (failed(settled(raiser, node, {}, checks)))

@@ -10,14 +10,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <sys/mman.h>
 
 namespace otf::runtime {
 namespace {
 
-// More pieces than threads even out cores of different speed; each costs one atomic addition.
-constexpr int64_t kPiecesPerThread = 4;
+// Pieces of a step become smaller as less is left of it, so that threads end together whatever
+// their speed: each is a part of the rest, and none smaller than a part of the whole, since each
+// costs one atomic exchange.
+constexpr int64_t kPartOfRest = 2, kPartOfWhole = 16;
 
 bool supports(std::string_view level) {
 #if defined(__x86_64__)
@@ -118,8 +121,8 @@ public:
   }
 
   void release(void *memory) override {
-    auto it = std::find_if(mappings.begin(), mappings.end(),
-                           [&](auto &m) { return m.first == memory; });
+    auto it =
+        std::find_if(mappings.begin(), mappings.end(), [&](auto &m) { return m.first == memory; });
     if (it == mappings.end())
       return;
     munmap(it->first, it->second);
@@ -158,11 +161,16 @@ public:
 private:
   void *address(const BufferInfo &b) const {
     switch (b.space) {
-    case Space::input: return launch->inputs[b.index];
-    case Space::output: return launch->outputs[b.index];
-    case Space::slot: return launch->slots[b.index];
-    case Space::state: return launch->states[b.index];
-    case Space::weight: break;
+    case Space::input:
+      return launch->inputs[b.index];
+    case Space::output:
+      return launch->outputs[b.index];
+    case Space::slot:
+      return launch->slots[b.index];
+    case Space::state:
+      return launch->states[b.index];
+    case Space::weight:
+      break;
     }
     return const_cast<std::byte *>(device.plan.weightBytes().data() + b.offset);
   }
@@ -170,6 +178,18 @@ private:
   void work(unsigned thread) {
     void *mine = scratch + size_t(thread) * OTF_KERNEL_SCRATCH;
     bool first = true, previousShared = false;
+    // A step lasts until the next one begins, so waiting for other threads counts too.
+    const bool timed = thread == 0 && !launch->nanoseconds.empty();
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point began = timed ? Clock::now() : Clock::time_point();
+    size_t running = launch->last;
+    auto note = [&](size_t step) {
+      Clock::time_point now = Clock::now();
+      if (running != launch->last)
+        launch->nanoseconds[running] += uint64_t(std::chrono::nanoseconds(now - began).count());
+      began = now;
+      running = step;
+    };
     for (size_t s = launch->first; s < launch->last; ++s) {
       const StepInfo &step = device.steps.steps[s];
       const int64_t extent = launch->extents[s], grain = step.grain;
@@ -181,6 +201,8 @@ private:
         pool->barrier();
       first = false;
       previousShared = shared;
+      if (timed)
+        note(s);
       void *const *buffers = pointers.data() + step.firstBuffer;
       const int64_t *dims = launch->dims.data() + step.firstDim;
       if (!shared) {
@@ -188,15 +210,20 @@ private:
           device.kernels[s](buffers, dims, 0, extent, mine);
         continue;
       }
-      const int64_t piece =
-          grain * std::max<int64_t>(1, grains / (int64_t(pool->size()) * kPiecesPerThread));
-      for (;;) {
-        int64_t begin = next[s].fetch_add(piece, std::memory_order_relaxed);
-        if (begin >= extent)
-          break;
-        device.kernels[s](buffers, dims, begin, std::min(begin + piece, extent), mine);
+      const int64_t threads = pool->size(), least = grains / (threads * kPartOfWhole);
+      int64_t begin = next[s].load(std::memory_order_relaxed);
+      while (begin < extent) {
+        const int64_t rest = (extent - begin + grain - 1) / grain;
+        const int64_t piece = grain * std::max({rest / (threads * kPartOfRest), least, int64_t(1)});
+        const int64_t end = std::min(begin + piece, extent);
+        if (!next[s].compare_exchange_weak(begin, end, std::memory_order_relaxed))
+          continue;
+        device.kernels[s](buffers, dims, begin, end, mine);
+        begin = next[s].load(std::memory_order_relaxed);
       }
     }
+    if (timed)
+      note(launch->last);
   }
 
   const CpuDevice &device;

@@ -28,6 +28,7 @@ struct RunOptions : PlanOptions {
   std::vector<std::string> inputs; // name=file.npy
   std::string outputFolder;
   int64_t repeat = 0; // timed runs after the first
+  bool profile = false;
 };
 
 struct TextOptions : PlanOptions {

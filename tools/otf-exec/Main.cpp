@@ -107,6 +107,7 @@ static int parseAndRun(int argc, char **argv) {
   run->add_option("--input", r.inputs, "name=file.npy; may be repeated")->allow_extra_args(false);
   run->add_option("--repeat", r.repeat, "timed runs after the first; prints their milliseconds")
       ->check(whole<int64_t>(0));
+  run->add_flag("--profile", r.profile, "which steps the runs of --repeat spend their time in (CPU)");
   run->add_option("--output-dir", r.outputFolder, "folder for <output>.npy")->check(isPath);
 
   CLI::App *generate = app.add_subcommand("generate", "continue a text");

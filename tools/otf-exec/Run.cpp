@@ -5,11 +5,13 @@
 
 #include "runtime/Npy.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -94,6 +96,25 @@ static Status timeRuns(Session &session, int64_t count) {
   return {};
 }
 
+/// The steps that take the most, with their share of all steps' time.
+static Status printProfile(const Session &session, int64_t runs) {
+  std::span<const uint64_t> taken = session.nanoseconds();
+  std::span<const StepInfo> steps = session.steps();
+  uint64_t total = std::accumulate(taken.begin(), taken.end(), uint64_t(0));
+  if (total == 0)
+    return deviceError("--profile: this device does not say what a step takes (use the CPU)");
+  std::vector<size_t> order(taken.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return taken[a] > taken[b]; });
+  std::printf("%12s %6s  step\n", "milliseconds", "share");
+  for (size_t s : order)
+    if (taken[s] * 1000 >= total)
+      std::printf("%12.4f %5.1f%%  %zu %s %s\n", double(taken[s]) * 1e-6 / double(runs),
+                  100.0 * double(taken[s]) / double(total), s, steps[s].kernel,
+                  printable(steps[s].label).c_str());
+  return {};
+}
+
 int run(const RunOptions &options) {
   std::vector<std::pair<std::string, std::string>> inputs;
   if (Status status = splitInputs(options, inputs); !status.ok())
@@ -123,8 +144,16 @@ int run(const RunOptions &options) {
 
   if (options.repeat > 0 && !session.plan.states.empty())
     return fail("command line", usageError("--repeat: a run of this model changes its states"));
+  if (options.profile && options.repeat == 0)
+    return fail("command line", usageError("--profile: needs --repeat with a number of runs"));
+  if (options.profile)
+    session.timeSteps();
   if (options.repeat > 0)
     if (Status status = timeRuns(session, options.repeat); !status.ok())
+      return fail(options.plan, status);
+
+  if (options.profile)
+    if (Status status = printProfile(session, options.repeat); !status.ok())
       return fail(options.plan, status);
 
   size_t outputs = withStates ? session.outputCount() : session.plan.outputs.size();

@@ -67,7 +67,8 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   if ((records && shape->plain) || (floats && (shape->table || shape->outliers != 0))) {
     op.emitError() << "a weight of type " << op.getWeight().getType() << " cannot read "
                    << op.getInput().getType()
-                   << "; plain encodings read f32, others records of otf.prologue or, without table and outliers, f32";
+                   << "; plain encodings read f32, others records of otf.prologue or, without "
+                      "table and outliers, f32";
     return false;
   }
 
@@ -76,9 +77,15 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   if (!rows || !rowWidth)
     return false;
   Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
+  // Whose kernel takes neighbouring tiles together.
+  StringRef name = shape->name;
+  bool together = shape->plain || (records && (name == "int8" || name.starts_with("grid8")));
   int64_t mostRows = shape->plain ? kPlainRows : kRows;
-  Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (shape->plain ? kTiles : 1)), b.getF32Type(), {}, false};
-  std::string kernel = std::string(shape->plain ? "otf_tiles_" : floats ? "otf_float_" : "otf_tile_") + shape->name;
+  Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (together ? kTiles : 1)),
+             b.getF32Type(),
+             {},
+             false};
+  std::string kernel = (together ? "otf_tiles_" : floats ? "otf_float_" : "otf_tile_") + name.str();
   bool fine = true;
 
   auto element = [&](Value accOffset, Value row, ArrayRef<Value> leadIndices, Value n) {
@@ -105,7 +112,8 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   };
 
   auto tileAt = [&](Value t) {
-    return b.atByte(weight.pointer, b.add(b.index(shape->indexBytes), b.mul(t, b.index(shape->tileBytes))));
+    return b.atByte(weight.pointer,
+                    b.add(b.index(shape->indexBytes), b.mul(t, b.index(shape->tileBytes))));
   };
   // What follows the sums of tile t, which begin at `accOffset`.
   auto finish = [&](Value t, Value firstRow, Value count, Value accOffset) {
@@ -116,7 +124,8 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
       Value row = b.add(firstRow, m);
       SmallVector<Value> indices = b.split(row, lead);
       Value from = b.add(accOffset, b.mul(m, b.index(kTileRows)));
-      vectoriseTile(b.loop(b.index(0), width, 1, [&](Value r) { element(b.add(from, r), row, indices, b.add(n0, r)); }));
+      vectoriseTile(b.loop(b.index(0), width, 1,
+                           [&](Value r) { element(b.add(from, r), row, indices, b.add(n0, r)); }));
     });
   };
   auto tile = [&](Value t, Value firstRow, Value count) {
@@ -126,9 +135,13 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     b.call(kernel, {}, arguments);
     finish(t, firstRow, count, b.index(0));
   };
-  auto plainTiles = [&](Value firstTile, Value lastTile, Value firstRow, Value count) {
-    SmallVector<Value> arguments{tileAt(firstTile), b.index(shape->tileBytes), b.sub(lastTile, firstTile),
-                                 b.at(x, b.mul(firstRow, rowWidth)), stride, count};
+  auto tiles = [&](Value firstTile, Value lastTile, Value firstRow, Value count) {
+    SmallVector<Value> arguments{tileAt(firstTile),
+                                 b.index(shape->tileBytes),
+                                 b.sub(lastTile, firstTile),
+                                 b.at(x, b.mul(firstRow, rowWidth)),
+                                 stride,
+                                 count};
     appendParameters(b, *shape, arguments);
     arguments.push_back(acc.pointer);
     b.call(kernel, {}, arguments);
@@ -142,8 +155,8 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     Value lastTile = b.smaller(b.add(firstTile, b.index(kTiles)), b.end);
     b.loop(b.index(0), rows, mostRows, [&](Value firstRow) {
       Value count = b.smaller(b.sub(rows, firstRow), b.index(mostRows));
-      if (shape->plain)
-        plainTiles(firstTile, lastTile, firstRow, count);
+      if (together)
+        tiles(firstTile, lastTile, firstRow, count);
       else
         b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
     });

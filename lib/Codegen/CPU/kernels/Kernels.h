@@ -4,9 +4,10 @@
  * instruction set; otf-compile links them to what it generates and the optimiser specialises them,
  * so a size passed as a constant costs nothing here.
  *
- * None of them allocates, fails, keeps state or calls the C library (otf_sin and otf_cos call libm).
- * Strides of float arrays are in elements, of records in bytes. Pointers never overlap unless said.
- * Blobs, tiles and records are those of lib/Encoding/Layout.h and docs/Architecture.md. */
+ * None of them allocates, fails, keeps state or calls the C library (otf_sin and otf_cos call
+ * libm). Strides of float arrays are in elements, of records in bytes. Pointers never overlap
+ * unless said. Blobs, tiles and records are those of lib/Encoding/Layout.h and
+ * docs/Architecture.md. */
 #ifndef OTF_CODEGEN_CPU_KERNELS_H
 #define OTF_CODEGEN_CPU_KERNELS_H
 
@@ -21,26 +22,34 @@ extern "C" {
  *   rec        record of row 0; row i is at rec + i·recStride (bytes; a multiple of 64)
  *   m          1 to 16. A row's result does not depend on m: bits are equal for any batch.
  *   acc        f32[m][8], written: acc[8i + r] = Σ_k W[r, k] x_i[k]. Rows past N give 0.
- * Plain: k columns, and any number of tiles that follow each other at tileBytes; acc is f32[tiles][m][8]. Every sum is
- * over columns in order, so that it has the same bits for every m. Integer and table:
- *   kb         background columns (layout.background)
- *   group      columns a scale, a multiple of 32; 0, or more than kb, for one group a row
- *   outliers   outlier columns
- *   table      codebook2: four int8, |t| ≤ 127, code 0 in the lowest byte */
-void otf_tiles_f32(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec, int64_t recStride,
-                   int64_t m, int64_t k, float *acc);
-void otf_tiles_f16(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec, int64_t recStride,
-                   int64_t m, int64_t k, float *acc);
+ * otf_tiles_: any number of tiles that follow each other at tileBytes; acc is f32[tiles][m][8].
+ * Plain: k columns. Every sum is over columns in order, so that it has the same bits for every m.
+ * Integer and table: kb         background columns (layout.background) group      columns a scale,
+ * a multiple of 32; 0, or more than kb, for one group a row outliers   outlier columns table
+ * codebook2: four int8, |t| ≤ 127, code 0 in the lowest byte */
+void otf_tiles_f32(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                   int64_t recStride, int64_t m, int64_t k, float *acc);
+void otf_tiles_f16(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                   int64_t recStride, int64_t m, int64_t k, float *acc);
 void otf_tile_int8(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
                    int64_t group, int64_t outliers, float *acc);
+void otf_tiles_int8(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                    int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
+                    float *acc);
+void otf_tiles_grid8(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                     int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
+                     float *acc);
+void otf_tiles_grid8z(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                      int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
+                      float *acc);
 void otf_tile_int4(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
                    int64_t group, int64_t outliers, float *acc);
-void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m,
-                        int64_t kb, int64_t group, int64_t outliers, uint32_t table, float *acc);
+void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
+                        int64_t group, int64_t outliers, uint32_t table, float *acc);
 
-/* Grids are as int8, int4 and codebook2 without a table: otf_tile_grid8, grid8z, grid4, grid4z, grid2, grid2z. And a tile times f32
- * rows, without outliers, of whose x the rows are read as they are:
- *   x          f32[k] of row 0; row i is at x + i·stride (bytes) */
+/* Grids are as int8, int4 and codebook2 without a table: otf_tile_grid8, grid8z, grid4, grid4z,
+ * grid2, grid2z. And a tile times f32 rows, without outliers, of whose x the rows are read as they
+ * are: x          f32[k] of row 0; row i is at x + i·stride (bytes) */
 #define OTF_GRID_KERNELS(name)                                                                     \
   void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
                        int64_t kb, int64_t group, int64_t outliers, float *acc);                   \
@@ -138,15 +147,13 @@ void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRow
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride,
-                       const float *sink);
+                       float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
 void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
                        int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride,
-                       const float *sink);
+                       float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
 
 /* Scalar functions for generated loops: inlined, branch-free (exp, log, tanh, erf), so that loops
  * over them vectorise. Errors in units in the last place are in the tests. */

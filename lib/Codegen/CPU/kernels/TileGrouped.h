@@ -13,7 +13,11 @@
 // A codec has chunkBytes, hasZeros, floatParameters (f32 and not f16) and
 //   template <int MR> void dot(const uint8_t *chunk, const int8_t *x, int64_t stride,
 //                              const int32_t (&sum)[MR], __m256i (&out)[MR]) const
-// where row i has its 32 activations at x + i·stride and their sum in sum[i].
+// where row i has its 32 activations at x + i·stride and their sum in sum[i]; one that takes NT
+// neighbouring tiles at once has
+//   template <int MR, int NT> void dots(const uint8_t *const (&chunk)[NT], const int8_t *x, int64_t
+//   stride,
+//                                       const int32_t (&sum)[MR], __m256i (&out)[NT][MR]) const
 #ifndef OTF_CODEGEN_CPU_TILEGROUPED_H
 #define OTF_CODEGEN_CPU_TILEGROUPED_H
 
@@ -22,28 +26,39 @@
 
 namespace otf::cpu {
 
-template <typename Codec, int MR>
-inline void groupedRows(const Codec &codec, const uint8_t *tile, const uint8_t *rec,
-                        int64_t stride, int64_t kb, int64_t group, int64_t outliers, float *acc) {
+/// MR rows times NT tiles at `tileBytes`; row i of tile j goes to acc + 8 · (j · rows + i).
+template <typename Codec, int MR, int NT>
+inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileBytes,
+                        const uint8_t *rec, int64_t stride, int64_t kb, int64_t group,
+                        int64_t outliers, int64_t rows, float *acc) {
   RecordLayout layout = recordLayout(kb, outliers);
   int64_t perGroup = group == 0 ? layout.chunks : group / kChunkColumns;
-  const uint8_t *at = tile;
-  __m256 total[MR];
-  for (int i = 0; i < MR; ++i)
-    total[i] = _mm256_setzero_ps();
+  const uint8_t *at[NT];
+  __m256 total[NT][MR];
+  for (int j = 0; j < NT; ++j) {
+    at[j] = tile + j * tileBytes;
+    for (int i = 0; i < MR; ++i)
+      total[j][i] = _mm256_setzero_ps();
+  }
 
   for (int64_t c = 0; c < layout.chunks;) {
     int64_t end = perGroup < layout.chunks - c ? c + perGroup : layout.chunks;
-    const uint8_t *parameters = at + (end - c) * Codec::chunkBytes;
-    auto eight = [&] { // scales or zeros of the tile's rows
-      const uint8_t *from = parameters;
-      parameters += Codec::floatParameters ? FloatColumn::bytes : HalfColumn::bytes;
+    constexpr int64_t eight = Codec::floatParameters ? FloatColumn::bytes : HalfColumn::bytes;
+    auto parameter = [](const uint8_t *from) { // scales or zeros of a tile's rows
       return Codec::floatParameters ? FloatColumn::load(from) : HalfColumn::load(from);
     };
-    __m256 scale = eight(), zero = _mm256_setzero_ps();
-    if constexpr (Codec::hasZeros)
-      zero = eight();
-    for (; c < end; ++c, at += Codec::chunkBytes) {
+    __m256 scale[NT], zero[NT];
+    const uint8_t *parameters[NT];
+    for (int j = 0; j < NT; ++j) {
+      parameters[j] = at[j] + (end - c) * Codec::chunkBytes;
+      scale[j] = parameter(parameters[j]);
+      parameters[j] += eight;
+      if constexpr (Codec::hasZeros) {
+        zero[j] = parameter(parameters[j]);
+        parameters[j] += eight;
+      }
+    }
+    for (; c < end; ++c) {
       int32_t xSum[MR];
       float xScale[MR];
       for (int i = 0; i < MR; ++i) {
@@ -51,40 +66,67 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, const uint8_t *
         __builtin_memcpy(&xSum[i], row + layout.sumOffset + 4 * c, 4);
         __builtin_memcpy(&xScale[i], row + layout.scaleOffset + 4 * c, 4);
       }
-      __m256i dot[MR];
-      codec.template dot<MR>(at, reinterpret_cast<const int8_t *>(rec + c * kChunkColumns), stride,
-                             xSum, dot);
-      for (int i = 0; i < MR; ++i) {
-        __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[i]), _mm256_set1_ps(xScale[i]));
-        term = _mm256_mul_ps(term, scale);
-        if constexpr (Codec::hasZeros)
-          term = _mm256_fmadd_ps(_mm256_set1_ps(xScale[i] * float(xSum[i])), zero, term);
-        total[i] = _mm256_add_ps(total[i], term);
+      __m256i dot[NT][MR];
+      const int8_t *x = reinterpret_cast<const int8_t *>(rec + c * kChunkColumns);
+      if constexpr (NT == 1)
+        codec.template dot<MR>(at[0], x, stride, xSum, dot[0]);
+      else
+        codec.template dots<MR, NT>(at, x, stride, xSum, dot);
+      for (int j = 0; j < NT; ++j) {
+        for (int i = 0; i < MR; ++i) {
+          __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[j][i]), _mm256_set1_ps(xScale[i]));
+          term = _mm256_mul_ps(term, scale[j]);
+          if constexpr (Codec::hasZeros)
+            term = _mm256_fmadd_ps(_mm256_set1_ps(xScale[i] * float(xSum[i])), zero[j], term);
+          total[j][i] = _mm256_add_ps(total[j][i], term);
+        }
+        at[j] += Codec::chunkBytes;
       }
     }
-    at = parameters;
+    for (int j = 0; j < NT; ++j)
+      at[j] = parameters[j];
   }
 
-  for (int64_t o = 0; o < outliers; ++o, at += HalfColumn::bytes) {
-    __m256 w = HalfColumn::load(at);
-    for (int i = 0; i < MR; ++i) {
-      float x;
-      __builtin_memcpy(&x, rec + i * stride + layout.outlierOffset + 4 * o, 4);
-      total[i] = _mm256_add_ps(total[i], _mm256_mul_ps(w, _mm256_set1_ps(x)));
+  for (int j = 0; j < NT; ++j)
+    for (int64_t o = 0; o < outliers; ++o, at[j] += HalfColumn::bytes) {
+      __m256 w = HalfColumn::load(at[j]);
+      for (int i = 0; i < MR; ++i) {
+        float x;
+        __builtin_memcpy(&x, rec + i * stride + layout.outlierOffset + 4 * o, 4);
+        total[j][i] = _mm256_add_ps(total[j][i], _mm256_mul_ps(w, _mm256_set1_ps(x)));
+      }
     }
-  }
-  for (int i = 0; i < MR; ++i)
-    _mm256_storeu_ps(acc + 8 * i, total[i]);
+  for (int j = 0; j < NT; ++j)
+    for (int i = 0; i < MR; ++i)
+      _mm256_storeu_ps(acc + 8 * (j * rows + i), total[j][i]);
 }
 
 template <typename Codec>
 inline void groupedTile(const Codec &codec, const void *tile, const void *rec, int64_t recStride,
                         int64_t m, int64_t kb, int64_t group, int64_t outliers, float *acc) {
   forRows(m, [&]<int MR>(int64_t first) {
-    groupedRows<Codec, MR>(codec, static_cast<const uint8_t *>(tile),
-                           static_cast<const uint8_t *>(rec) + first * recStride, recStride, kb,
-                           group, outliers, acc + 8 * first);
+    groupedRows<Codec, MR, 1>(codec, static_cast<const uint8_t *>(tile), 0,
+                              static_cast<const uint8_t *>(rec) + first * recStride, recStride, kb,
+                              group, outliers, m, acc + 8 * first);
   });
+}
+
+/// Several tiles, two at a time: an activation is loaded once for both.
+template <typename Codec>
+inline void groupedTiles(const Codec &codec, const void *tile, int64_t tileBytes, int64_t tiles,
+                         const void *rec, int64_t recStride, int64_t m, int64_t kb, int64_t group,
+                         int64_t outliers, float *acc) {
+  const uint8_t *first = static_cast<const uint8_t *>(tile);
+  int64_t t = 0;
+  for (; t + 2 <= tiles; t += 2)
+    forRows(m, [&]<int MR>(int64_t row) {
+      groupedRows<Codec, MR, 2>(codec, first + t * tileBytes, tileBytes,
+                                static_cast<const uint8_t *>(rec) + row * recStride, recStride, kb,
+                                group, outliers, m, acc + 8 * (t * m + row));
+    });
+  if (t < tiles)
+    groupedTile(codec, first + t * tileBytes, rec, recStride, m, kb, group, outliers,
+                acc + 8 * t * m);
 }
 
 } // namespace otf::cpu

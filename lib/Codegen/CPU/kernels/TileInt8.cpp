@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contractions with int8 and grid8 weights; Encoding/Int8.h draws the chunk. The code −128 of a grid is exact too: its magnitude
-// as an unsigned byte is 128, and 2 · 128 · 127 = 32,512 fits 16 bits.
+// Contractions with int8 and grid8 weights; Encoding/Int8.h draws the chunk. The code −128 of a
+// grid is exact too: its magnitude as an unsigned byte is 128, and 2 · 128 · 127 = 32,512 fits 16
+// bits.
 #include "Dot.h"
 #include "Kernels.h"
 #include "TileGrouped.h"
@@ -36,31 +37,47 @@ template <EncodingKind kind> struct Int8Tile {
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
            __m256i (&out)[MR]) const {
+    __m256i one[1][MR];
+    dots<MR, 1>({chunk}, x, stride, sum, one);
+    for (int i = 0; i < MR; ++i)
+      out[i] = one[0][i];
+  }
+
+  template <int MR, int NT>
+  void dots(const uint8_t *const (&chunk)[NT], const int8_t *x, int64_t stride,
+            const int32_t (&sum)[MR], __m256i (&out)[NT][MR]) const {
 #ifdef __AVX512VNNI__
     // w + 128 is unsigned, so 128 · Σx comes off again.
-    for (int i = 0; i < MR; ++i)
-      out[i] = _mm256_set1_epi32(-128 * sum[i]);
-    for (int step = 0; step < 8; ++step) {
-      __m256i w = _mm256_xor_si256(loadBytes(chunk + 32 * step), _mm256_set1_epi8(-128));
+    for (int j = 0; j < NT; ++j)
       for (int i = 0; i < MR; ++i)
-        out[i] = dotUnsigned(out[i], w, broadcast4(x + i * stride + 4 * step));
-    }
+        out[j][i] = _mm256_set1_epi32(-128 * sum[i]);
+    for (int step = 0; step < 8; ++step)
+      for (int j = 0; j < NT; ++j) {
+        __m256i w = _mm256_xor_si256(loadBytes(chunk[j] + 32 * step), _mm256_set1_epi8(-128));
+        for (int i = 0; i < MR; ++i)
+          out[j][i] = dotUnsigned(out[j][i], w, broadcast4(x + i * stride + 4 * step));
+      }
 #else
     (void)sum;
-    for (int i = 0; i < MR; ++i)
-      out[i] = _mm256_setzero_si256();
+    for (int j = 0; j < NT; ++j)
+      for (int i = 0; i < MR; ++i)
+        out[j][i] = _mm256_setzero_si256();
     // Records on a grid of the file's may hold -128, whose sign does not change in 8 bits.
     __m256i least = _mm256_setzero_si256();
     for (int i = 0; i < MR; ++i)
       least = _mm256_or_si256(least, isLeast(loadBytes(x + i * stride)));
-    if (!_mm256_testz_si256(least, least))
-      return dotWhole<MR>(chunk, x, stride, out);
-    for (int step = 0; step < 8; ++step) {
-      __m256i w = loadBytes(chunk + 32 * step);
-      __m256i magnitude = _mm256_abs_epi8(w);
-      for (int i = 0; i < MR; ++i)
-        out[i] = dotSigned(out[i], w, magnitude, broadcast4(x + i * stride + 4 * step));
+    if (!_mm256_testz_si256(least, least)) {
+      for (int j = 0; j < NT; ++j)
+        dotWhole<MR>(chunk[j], x, stride, out[j]);
+      return;
     }
+    for (int step = 0; step < 8; ++step)
+      for (int j = 0; j < NT; ++j) {
+        __m256i w = loadBytes(chunk[j] + 32 * step);
+        __m256i magnitude = _mm256_abs_epi8(w);
+        for (int i = 0; i < MR; ++i)
+          out[j][i] = dotSigned(out[j][i], w, magnitude, broadcast4(x + i * stride + 4 * step));
+      }
 #endif
   }
 };
@@ -73,6 +90,12 @@ template <EncodingKind kind> struct Int8Tile {
                        int64_t kb, int64_t group, int64_t outliers, float *acc) {                  \
     otf::cpu::groupedTile(otf::cpu::Int8Tile<otf::EncodingKind::kind>{}, tile, rec, recStride, m,  \
                           kb, group, outliers, acc);                                               \
+  }                                                                                                \
+  void otf_tiles_##name(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,       \
+                        int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers, \
+                        float *acc) {                                                              \
+    otf::cpu::groupedTiles(otf::cpu::Int8Tile<otf::EncodingKind::kind>{}, tile, tileBytes, tiles,  \
+                           rec, recStride, m, kb, group, outliers, acc);                           \
   }
 OTF_TILE(int8, Int8)
 OTF_TILE(grid8, Grid8)
