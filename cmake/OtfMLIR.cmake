@@ -37,3 +37,21 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/llvm_stubs.cpp CONTENT "${stub}}\n" @O
 
 include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 add_definitions(${LLVM_DEFINITIONS})
+
+# Reading MLIR's headers takes longer than compiling what stands behind them, so they are precompiled once for the targets
+# that otf_reuse_mlir_headers() names. OTF_PCH=OFF finds sources that leave out a header.
+option(OTF_PCH "precompile MLIR's headers" ON)
+if(OTF_PCH)
+  set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/mlir_headers.cpp CONTENT "" @ONLY)
+  add_library(otf_mlir_headers OBJECT ${CMAKE_BINARY_DIR}/mlir_headers.cpp)
+  target_precompile_headers(otf_mlir_headers PRIVATE ${CMAKE_CURRENT_LIST_DIR}/mlir.h)
+  target_compile_options(otf_mlir_headers PRIVATE "SHELL:-Xclang -fno-pch-timestamp") # or ccache never finds it again
+endif()
+function(otf_reuse_mlir_headers)
+  if(OTF_PCH)
+    foreach(target IN LISTS ARGN)
+      target_precompile_headers(${target} REUSE_FROM otf_mlir_headers)
+    endforeach()
+  endif()
+endfunction()

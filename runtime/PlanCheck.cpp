@@ -176,6 +176,7 @@ struct MetadataReader {
     StepInfo &info = program.steps.emplace_back();
     info.kernel = from.kernel()->c_str();
     info.label = view(from.label());
+    info.message = view(from.message());
     if (unsigned(from.kind()) > unsigned(StepKind::jump))
       return bad("step ", program.steps.size() - 1, " is of unknown kind ", unsigned(from.kind()));
     info.kind = StepKind(from.kind());

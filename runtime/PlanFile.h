@@ -65,7 +65,7 @@ struct StepInfo {
   uint32_t target;                         // of a branch or jump
   uint32_t firstSymbol = 0, symbolCount = 0; // of a bind, in ProgramInfo::symbols
   const char *kernel; // zero-terminated
-  std::string_view label;
+  std::string_view label, message;
   uint32_t firstBuffer, bufferCount; // in ProgramInfo::buffers
   uint32_t firstDim, dimCount;       // in ProgramInfo::dims
   SizeId extent;

@@ -6,6 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${OTF_BUILD_DIR:-$root/build}
 python=$build/venv/bin/python
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 PYTHONDONTWRITEBYTECODE=1
+export CCACHE_SLOPPINESS=pch_defines,time_macros # without these it does not cache what a precompiled header was used for
 mkdir -p "$build"
 
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }

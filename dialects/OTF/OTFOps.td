@@ -116,8 +116,8 @@ def OTF_BindOp : OTF_Op<"bind"> {
   let summary = "makes elements of a tensor the values of symbols, while the plan runs";
   let description = [{
     Where sizes depend on data (the shape that an input gives, how many elements are not zero), a program computes them as a
-    tensor, and from here on the symbols in types are these numbers. A run in which one is negative fails there; so the
-    program gives −1 where the data makes no sense.
+    tensor, and from here on the symbols in types are these numbers. A run in which one is negative ends there, with `message`
+    if there is one; so the program gives −1 where the data makes no sense (sizes that differ, an index outside its axis).
 
     1. `values` has rank 1 and one element for each symbol.
     2. Symbols are different names, and neither "past" nor "capacity".
@@ -125,10 +125,11 @@ def OTF_BindOp : OTF_Op<"bind"> {
 
     ```mlir
     otf.bind %shape ["rows", "columns"] : tensor<2xi64>
+    otf.bind %inside ["gather"] "an index is outside its axis" : tensor<1xi64>
     ```
   }];
-  let arguments = (ins TensorOf<[I64]>:$values, StrArrayAttr:$symbols);
-  let assemblyFormat = "$values $symbols attr-dict `:` type($values)";
+  let arguments = (ins TensorOf<[I64]>:$values, StrArrayAttr:$symbols, OptionalAttr<StrAttr>:$message);
+  let assemblyFormat = "$values $symbols ($message^)? attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
 

@@ -180,14 +180,15 @@ def Plan_LaunchOp : Plan_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterf
 def Plan_BindOp : Plan_Op<"bind"> {
   let summary = "makes the elements of a buffer the values of symbols: one step of the plan";
   let description = [{
-    Steps after this one may have sizes of these symbols; memory whose size depends on them is taken then.
+    Steps after this one may have sizes of these symbols; memory whose size depends on them is taken then. A negative value
+    ends the run with `message`, or one that names the symbol.
 
     ```mlir
     plan.bind %0 ["rows", "columns"] : !plan.buffer<tensor<2xi64>>
     ```
   }];
-  let arguments = (ins Plan_BufferType:$values, StrArrayAttr:$symbols);
-  let assemblyFormat = "$values $symbols attr-dict `:` type($values)";
+  let arguments = (ins Plan_BufferType:$values, StrArrayAttr:$symbols, OptionalAttr<StrAttr>:$message);
+  let assemblyFormat = "$values $symbols ($message^)? attr-dict `:` type($values)";
 }
 
 def Plan_LabelOp : Plan_Op<"label"> {

@@ -367,6 +367,7 @@ LogicalResult Assembler::bind(plan::BindOp op) {
   step.label = labelOf(op.getLoc());
   for (auto name : op.getSymbols().getAsRange<StringAttr>())
     step.symbols.push_back(symbol(name.getValue().str()));
+  step.message = op.getMessage().value_or("").str();
   if (options.cuda)
     cudaGrids.emplace_back();
   return buffer(op, op.getValues(), step.buffers.emplace_back());

@@ -75,6 +75,7 @@ struct Step {
   StepKind kind = StepKind::launch;
   std::vector<uint32_t> symbols; // of a bind
   uint32_t target = 0;           // of a branch or jump
+  std::string message;           // of a bind
 };
 
 struct Program {

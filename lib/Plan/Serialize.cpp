@@ -102,9 +102,10 @@ private:
     auto dims = sizeList(s.dims);
     auto extent = size(s.extent);
     auto grid = sizeList(s.grid);
+    auto message = s.message.empty() ? 0 : string(s.message);
     auto symbols = s.symbols.empty() ? 0 : b.CreateVector(s.symbols);
     return CreateStep(b, kernel, label, buffers, dims, extent, s.grain, grid, s.block, s.shared,
-                      plan::StepKind(s.kind), symbols, s.target);
+                      plan::StepKind(s.kind), symbols, s.target, message);
   }
 
   fb::Offset<plan::Program> program(const Program &p) {

@@ -441,6 +441,8 @@ llvm::Error Interpreter::run(Block &block) {
     if (auto bind = dyn_cast<BindOp>(op)) {
       const Tensor *values = tensor(bind.getValues());
       for (auto [symbol, value] : llvm::zip_equal(bind.getSymbols().getAsRange<StringAttr>(), values->integers())) {
+        if (value < 0 && bind.getMessage())
+          return failure(&op, *bind.getMessage());
         if (value < 0)
           return failure(&op, "gives the size " + symbol.getValue() + " the value " + Twine(value));
         symbols.set(symbol.getValue().str(), value);

@@ -194,7 +194,7 @@ LogicalResult Bufferizer::block(OpBuilder &builder, Block &block) {
       Value memory = buffers.lookup(bind.getValues());
       if (!memory)
         return op.emitOpError() << "reads a value that has no memory";
-      plan::BindOp::create(builder, op.getLoc(), memory, bind.getSymbols());
+      plan::BindOp::create(builder, op.getLoc(), memory, bind.getSymbols(), bind.getMessageAttr());
     } else if (auto call = dyn_cast<plan::CallOp>(op)) {
       if (failed(launch(builder, call)))
         return failure();

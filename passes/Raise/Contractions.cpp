@@ -22,7 +22,7 @@ Known linear(Raiser &raiser, onnx::NodeOp node, Known &input, Known &weight, boo
   // Leading dimensions that an exporter flattened for a Gemm need not be: a reshape behind the linear
   // meets the one that undoes it.
   if (auto reshape = x.getDefiningOp<ReshapeOp>();
-      reshape && sizesOf(cast<RankedTensorType>(reshape.getSource().getType())).back() == input.sizes.back())
+      reshape && !reshape.getChecked() && sizesOf(cast<RankedTensorType>(reshape.getSource().getType())).back() == input.sizes.back())
     x = reshape.getSource();
   x = roundedTo(raiser, x, activations.grid);
   Known product;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators that read at indices which are data: the gathers, OneHot. Negative indices count from the end.
-// An index outside is the caller's mistake, and never a read outside.
+// An index outside ends the run with a sentence; the bodies see to it all the same that no read is outside.
 
+#include "passes/Raise/IndexLimits.h"
 #include "passes/Raise/Numbers.h"
 
 using namespace mlir;
@@ -36,7 +37,8 @@ LogicalResult raiseGather(Raiser &raiser, onnx::NodeOp node) {
     raiser.set(node, std::move(result));
     return success();
   }
-  raiser.limitIndices(node.getInputs()[1], data.sizes[axis]);
+  if (failed(checkIndices(raiser, node, node.getInputs()[1], data.sizes[axis])))
+    return failure();
   // Rows of a constant, or of a transposed one: a head of [K, N] that is the table too.
   Value table;
   if (axis == 0 && !ids.integers && raiser.isMatrix(data))
@@ -67,7 +69,8 @@ LogicalResult raiseGatherElements(Raiser &raiser, onnx::NodeOp node) {
   std::optional<int64_t> axis = axisInside(node.intOr("axis", 0), data.rank());
   if (!axis || ids.rank() != data.rank())
     return raiser.fail(node, "its inputs must have one rank, and axis must be inside it");
-  raiser.limitIndices(node.getInputs()[1], data.sizes[*axis]);
+  if (failed(checkIndices(raiser, node, node.getInputs()[1], data.sizes[*axis])))
+    return failure();
   raiser.set(node, raiser.generated(data.elementType, ids.sizes, [&](OpBuilder &b, ValueRange indices) {
     Expressions s{b, node.getLoc()};
     SmallVector<Value> at(indices);
@@ -96,6 +99,8 @@ LogicalResult raiseGatherND(Raiser &raiser, onnx::NodeOp node) {
     if (data.sizes[i] != ids.sizes[i])
       return raiser.fail(node, "batch dimension " + Twine(i) + " is " + data.sizes[i].str() + " in data and " +
                                    ids.sizes[i].str() + " in indices");
+  if (*width > 0 && failed(checkIndices(raiser, node, node.getInputs()[1], ArrayRef(data.sizes).slice(batch, *width))))
+    return failure();
   size_t outer = ids.rank() - 1;
   SmallVector<Size> sizes(ids.sizes.begin(), ids.sizes.end() - 1);
   sizes.append(data.sizes.begin() + batch + *width, data.sizes.end());

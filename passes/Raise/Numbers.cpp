@@ -218,7 +218,11 @@ FailureOr<SmallVector<Size>> raise::settled(Raiser &raiser, onnx::NodeOp node, A
       }
       return s.fromIndex(b.getI64Type(), value);
     });
-    bound = raiser.bind(values.tensor, node.getOpType().lower());
+    std::string message; // of a check alone; a number may be negative for reasons of its own
+    if (open.empty())
+      for (const Check &check : undecided)
+        message += (message.empty() ? "" : ", or ") + check.what;
+    bound = raiser.bind(values.tensor, node.getOpType().lower(), message.empty() ? "" : message + " differ");
   }
   for (auto [number, size] : llvm::zip(open, bound)) // `bound` may have one for a check alone
     if (std::string key = number.key(); !key.empty())

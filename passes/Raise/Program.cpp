@@ -130,7 +130,7 @@ LogicalResult raise::mustMatch(Raiser &raiser, onnx::NodeOp node, ArrayRef<Size>
       all = p.both(all, p.equal(p.extent(size), p.extent(wanted)));
     return p.select(all, p.number(b.getI64Type(), 0), p.number(b.getI64Type(), -1));
   });
-  raiser.bind(fits.tensor, "shapes_match");
+  raiser.bind(fits.tensor, "shapes_match", complaint);
   return success();
 }
 

@@ -225,10 +225,10 @@ public:
   /// A generate as a Known of ONNX type `elementType`.
   Known generated(int64_t elementType, llvm::ArrayRef<Size> sizes, Body body);
   /// Symbols whose values are, when the plan runs, the elements of `values`, a tensor of rank 1 and i64. A negative
-  /// one ends the run, so `values` has −1 where the data makes no sense.
-  llvm::SmallVector<Size> bind(mlir::Value values, llvm::StringRef name = "size");
+  /// one ends the run, with `message` if there is one; so `values` has −1 where the data makes no sense.
+  llvm::SmallVector<Size> bind(mlir::Value values, llvm::StringRef name = "size", const llvm::Twine &message = "");
   /// The same with symbols that freshSize made.
-  void bindAs(mlir::Value values, llvm::ArrayRef<Size> symbols);
+  void bindAs(mlir::Value values, llvm::ArrayRef<Size> symbols, const llvm::Twine &message = "");
   Size freshSize(llvm::StringRef name) { return Size::symbol(freshSymbol(name.str())); }
   /// The same under sizes that a bind's program has compared.
   Known reshapedChecked(Known &what, llvm::ArrayRef<Size> sizes);
@@ -268,9 +268,9 @@ public:
   /// That cache before the step, with heads and a width that the model's input may leave open; null if it says otherwise.
   mlir::Value cacheState(mlir::Value past, const Size &heads, const Size &width);
 
-  /// Elements of `value` must be in [-extent, extent). Where the value is an input of the model the plan says so, and
-  /// the runtime refuses others before any kernel runs.
-  void limitIndices(mlir::Value value, const Size &extent);
+  /// Elements of `value` must be in [-extent, extent). Where the value is an input of the model the plan says so, the
+  /// runtime refuses others before any kernel runs, and the answer is true.
+  bool limitIndices(mlir::Value value, const Size &extent);
 
   mlir::LogicalResult fail(onnx::NodeOp node, const llvm::Twine &what);
 

@@ -3,6 +3,7 @@
 // Operators that write at indices which are data: ScatterElements, its predecessor Scatter, ScatterND, MaxUnpool. Updates of one element apply in the order of the updates, so
 // that reductions have the same bits everywhere: a work item owns all elements that one line of updates can reach.
 
+#include "passes/Raise/IndexLimits.h"
 #include "passes/Raise/Program.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -42,7 +43,7 @@ void apply(Program &p, Reduction kind, Value update, Value out, ValueRange at, b
   p.store(result, out, at);
 }
 
-// An index outside of the data is the caller's mistake; it must not become a write outside, so it writes nothing.
+// An index outside ends the run with a sentence; the bodies see to it all the same that no write is outside.
 
 LogicalResult raiseScatterElements(Raiser &raiser, onnx::NodeOp node) {
   Known &data = raiser.input(node, 0), &indices = raiser.input(node, 1), &updates = raiser.input(node, 2);
@@ -56,6 +57,8 @@ LogicalResult raiseScatterElements(Raiser &raiser, onnx::NodeOp node) {
   if (int64_t(indices.rank()) != rank)
     return raiser.fail(node, "its indices must have rank " + Twine(rank));
   if (failed(mustMatch(raiser, node, updates.sizes, indices.sizes, "its indices and updates must have one shape")))
+    return failure();
+  if (failed(checkIndices(raiser, node, node.getInputs()[1], data.sizes[axis])))
     return failure();
   SmallVector<Size> others(data.sizes);
   others.erase(others.begin() + axis);
@@ -100,6 +103,8 @@ LogicalResult raiseScatterND(Raiser &raiser, onnx::NodeOp node) {
   if (failed(mustMatch(raiser, node, updates.sizes, expected,
                        "the shape of its updates must be that of its indices but the last, and then of its data from "
                        "dimension " + Twine(*depth) + " on")))
+    return failure();
+  if (failed(checkIndices(raiser, node, node.getInputs()[1], outer)))
     return failure();
   raiser.set(node, raiser.computed({{data.elementType, data.sizes}}, elementCount(inner),
                                    [&](OpBuilder &b, Value item, ValueRange out) {

@@ -2,7 +2,7 @@
 //
 // Softmax, its logarithm, Hardmax, and the losses that are gathers from a logarithm.
 
-#include "passes/Raise/Raiser.h"
+#include "passes/Raise/IndexLimits.h"
 #include "passes/Raise/Scalars.h"
 
 #include "dialects/ONNX/ElementType.h"
@@ -174,8 +174,9 @@ LogicalResult gatherLoss(Raiser &raiser, onnx::NodeOp node, Known &scores) {
   int64_t ignored = node.intOr("ignore_index", 0);
   bool weighted = raiser.hasInput(node, 2);
 
-  // A target outside the classes, which is an error in the data, reads the nearest class: no read
-  // leaves its tensor.
+  if (failed(checkIndices(raiser, node, node.getInputs()[1], classes, ignores ? std::optional(ignored) : std::nullopt)))
+    return failure();
+  // No read leaves its tensor, whatever the targets.
   auto classAt = [&](Scalars &s, Value t) { return s.clamp(s.asIndex(t), classes); };
   auto counts = [&](Scalars &s, Value t) -> Value { // whether a target counts, or null
     return ignores ? arith::CmpIOp::create(s.b, s.l, arith::CmpIPredicate::ne, t,

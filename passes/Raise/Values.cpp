@@ -188,19 +188,21 @@ Known Raiser::generated(int64_t elementType, ArrayRef<Size> sizes, Body body) {
   return result;
 }
 
-SmallVector<Size> Raiser::bind(Value values, StringRef name) {
+SmallVector<Size> Raiser::bind(Value values, StringRef name, const Twine &message) {
   SmallVector<Size> sizes;
   for (int64_t i = 0; i != cast<RankedTensorType>(values.getType()).getNumElements(); ++i)
     sizes.push_back(freshSize((name + "_" + Twine(i)).str()));
-  bindAs(values, sizes);
+  bindAs(values, sizes, message);
   return sizes;
 }
 
-void Raiser::bindAs(Value values, ArrayRef<Size> symbols) {
+void Raiser::bindAs(Value values, ArrayRef<Size> symbols, const Twine &message) {
   SmallVector<Attribute> names;
   for (const Size &symbol : symbols)
     names.push_back(builder.getStringAttr(symbol.str()));
-  BindOp::create(builder, *currentLocation, values, builder.getArrayAttr(names));
+  std::string text = message.str();
+  BindOp::create(builder, *currentLocation, values, builder.getArrayAttr(names),
+                 text.empty() ? StringAttr() : builder.getStringAttr(text));
 }
 
 Known Raiser::reshapedChecked(Known &what, ArrayRef<Size> sizes) {
@@ -320,7 +322,8 @@ Known Raiser::reshaped(Known &what, ArrayRef<Size> unchecked) {
   if (contents)
     return result;
   Value source = tensor(what);
-  if (auto inner = source.getDefiningOp<ReshapeOp>())
+  // Behind a checked reshape the sizes are others, and only the run knows that they agree.
+  if (auto inner = source.getDefiningOp<ReshapeOp>(); inner && !inner.getChecked())
     source = inner.getSource();
   RankedTensorType type = tensorType(internalType(what.elementType), sizes);
   result.tensor = source.getType() == type
@@ -500,24 +503,28 @@ std::optional<SmallVector<int64_t>> Raiser::constants(Value value) {
   return result;
 }
 
-void Raiser::limitIndices(Value value, const Size &extent) {
+bool Raiser::limitIndices(Value value, const Size &extent) {
+  // A branch that is not taken asks nothing of its inputs.
+  if (builder.getInsertionBlock()->getParentOp() != target.getOperation())
+    return false;
   std::optional<int64_t> rows = extent.constant();
   while (auto producer = value.getDefiningOp<onnx::NodeOp>()) {
     bool moves = producer.is("Reshape") || producer.is("Unsqueeze") || producer.is("Squeeze") || producer.is("Flatten") ||
                  producer.is("Identity") || (producer.is("Cast") && internalType(producer.intOr("to", 0)) &&
                                              isa<IntegerType>(internalType(producer.intOr("to", 0))));
     if (!moves)
-      return;
+      return false;
     value = producer.getInputs()[0];
   }
   auto argument = dyn_cast<BlockArgument>(value);
   if (!rows || *rows == 0 || !argument || argument.getOwner() != &source_.getBody().front())
-    return;
+    return false;
   auto parameter = dyn_cast_or_null<BlockArgument>(known(value).tensor);
   int64_t type = known(value).elementType;
   if (!parameter || (type != Element::Int32 && type != Element::Int64))
-    return;
+    return false;
   auto before = target.getArgAttrOfType<IntegerAttr>(parameter.getArgNumber(), "otf.limit");
   target.setArgAttr(parameter.getArgNumber(), "otf.limit",
                     builder.getI64IntegerAttr(before ? std::min(before.getInt(), *rows) : *rows));
+  return true;
 }

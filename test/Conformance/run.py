@@ -2,7 +2,8 @@
 """Compiles and runs each conformance test and compares every output.
 
 Outcomes: `passed`; `refused`, with the compiler's reason; `wrong`: an output differs, or an error that is no refusal;
-`crashed`: a signal, a time-out, or an error of more than one line. Exit status 1 if any test was wrong or crashed.
+`crashed`: a signal, a time-out, or an error of more than one line. refused.txt beside this file lists what may be refused.
+Exit status 1 if any test was wrong or crashed, or if a test's refusal and that list disagree.
 """
 import argparse
 import collections
@@ -107,13 +108,24 @@ def table(tests, outcomes):
 KINDS = ("passed", "refused", "wrong", "crashed")
 
 
+def disagreements(outcomes):
+    """What refused.txt says of the tests that ran, and is not so: (name, text) pairs."""
+    lines = pathlib.Path(__file__).with_name("refused.txt").read_text().splitlines()
+    listed = {line for line in lines if line and not line.startswith("#")}
+    for name, (kind, reason) in outcomes.items():
+        if kind == "refused" and name not in listed:
+            yield name, f"refused, and not listed in refused.txt: {reason}"
+        elif kind == "passed" and name in listed:
+            yield name, "passed: take it out of refused.txt"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build")
     parser.add_argument("--target", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--table", type=pathlib.Path, help="file for the table, in Markdown")
-    parser.add_argument("--json", type=pathlib.Path, help="file for every test's outcome and reason")
+    parser.add_argument("--json", type=pathlib.Path, help="file for the names that passed, failed and were refused (skipped), with the reasons")
     parser.add_argument("names", nargs="*", help="patterns of test names; all by default")
     args = parser.parse_args()
 
@@ -124,8 +136,14 @@ def main():
             outcomes[test.name] = outcome
             if outcome[0] in ("wrong", "crashed") or args.names and outcome[0] != "passed":
                 print(f"{outcome[0]}: {test.name}: {outcome[1]}", flush=True)
+    unexpected = dict(disagreements(outcomes))
+    for name, text in unexpected.items():
+        print(f"unexpected: {name}: {text}")
     if args.json:
-        args.json.write_text(json.dumps(outcomes, indent=1))
+        of = lambda *kinds: [n for n, (k, _) in outcomes.items() if k in kinds and n not in unexpected]
+        results = {"passed": of("passed"), "failed": of("wrong", "crashed") + list(unexpected), "skipped": of("refused"),
+                   "reasons": {n: f"{k}: {why}" for n, (k, why) in outcomes.items() if k != "passed"}}
+        args.json.write_text(json.dumps(results, indent=1))
     if args.table:
         args.table.write_text(table(tests, outcomes) + "\n")
     by_suite = collections.defaultdict(collections.Counter)
@@ -134,7 +152,7 @@ def main():
     for suite, count in by_suite.items():
         print(f"{suite}: " + ", ".join(f"{count[k]} {k}" for k in KINDS) + f" of {sum(count.values())}")
     bad = sum(count["wrong"] + count["crashed"] for count in by_suite.values())
-    sys.exit(bad > 0 or not tests)
+    sys.exit(bad > 0 or bool(unexpected) or not tests)
 
 
 main()

@@ -149,8 +149,8 @@ class Models(Bad):
         # A limit on file size fails as a full disk does: a write that does not happen.
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-        path = self.write(matmul([weight()]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))  # enough for the kernels, not for the weight
+        path = self.write(matmul([numpy_helper.from_array(np.ones((32, 4096), np.float32), "w")]))
         out = self.folder / "out.plan"
         self.refuse([otf.tool("otf-compile"), path, "-o", out], out, preexec_fn=limit)
         out.write_bytes(b"older")
@@ -337,6 +337,32 @@ class Plans(Bad):
             self.refuse_input("input_ids", np.array([[1, token]], np.int64), "input_ids", str(token), "position 1", "-211 to 210")
         for token in (211, -1):
             self.refuse([otf.tool("otf-exec"), "generate", self.plan, f"--prompt-ids=1,{token}"], str(token), "210")
+
+    def test_an_index_that_only_a_run_can_know(self):
+        inputs = {"x": np.zeros((5, 3), np.float32), "i": np.array([1, 2], np.int64), "u": np.zeros((2, 3), np.float32)}
+        shapes = {"x": (value("x", shape=("n", 3)),), "i": (value("i", TensorProto.INT64, ("k",)),), "u": (value("u", shape=("k", 3)),)}
+        twice = helper.make_node("Add", ["i", "i"], ["j"])  # no limit of an input: the index is computed
+        column = helper.make_node("Unsqueeze", ["j", "one"], ["c"])
+        one = numpy_helper.from_array(np.array([1], np.int64), "one")
+        for operator, nodes, names in (("Gather", [twice, helper.make_node("Gather", ["x", "j"], ["y"])], "xi"),
+                                       ("GatherND", [twice, column, helper.make_node("GatherND", ["x", "c"], ["y"])], "xi"),
+                                       ("ScatterND", [twice, column, helper.make_node("ScatterND", ["x", "c", "u"], ["y"])], "xiu")):
+            graph = helper.make_graph(nodes, "g", [shapes[n][0] for n in names], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                                      [one] if column in nodes else [])
+            plan = self.folder / "index.plan"
+            otf.succeed(otf.tool("otf-compile"), self.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])),
+                        "-o", plan, "--recipe=none")
+            for index, fits in ((2, True), (-2, True), (3, False), (-3, False)):  # twice that, of 5 rows
+                with self.subTest(operator=operator, index=index):
+                    command = [otf.tool("otf-exec"), "run", plan, "--output-dir", self.folder / "out"]
+                    for name in names:
+                        array = np.array([1, index], np.int64) if name == "i" else inputs[name]
+                        np.save(self.folder / f"{name}.npy", array)
+                        command += ["--input", f"{name}={self.folder / f'{name}.npy'}"]
+                    if fits:
+                        otf.succeed(*command)
+                    else:
+                        self.refuse(command, plan, "node 'y'", "an index is outside its axis")
 
     def test_an_input_whose_name_is_two_lines(self):
         self.refuse_input("pixels\nerror", np.zeros((1, 64), np.float32), "pixels\\x0aerror")

@@ -15,6 +15,9 @@ Type storageType(Type element) {
     return IntegerType::get(element.getContext(), 8);
   if (element.isIndex())
     return IntegerType::get(element.getContext(), 64);
+  // Without AVX512-BF16, LLVM moves a bfloat by widening it, and narrows it by calling a function that no C library has.
+  if (element.isBF16())
+    return IntegerType::get(element.getContext(), 16);
   return element;
 }
 
@@ -130,6 +133,8 @@ Value KernelBuilder::load(const Memory &memory, Value offset) {
   }
   if (memory.element.isIndex())
     return arith::IndexCastOp::create(*this, getIndexType(), op);
+  if (memory.element.isBF16())
+    return arith::BitcastOp::create(*this, memory.element, op);
   return op;
 }
 
@@ -139,6 +144,8 @@ void KernelBuilder::store(Value value, const Memory &memory, Value offset) {
     value = arith::ExtUIOp::create(*this, type, value);
   else if (memory.element.isIndex())
     value = arith::IndexCastOp::create(*this, type, value);
+  else if (memory.element.isBF16())
+    value = arith::BitcastOp::create(*this, type, value);
   auto op = LLVM::StoreOp::create(*this, value, at(memory, offset));
   op.setAliasScopesAttr(writtenScope);
   op.setNoaliasScopesAttr(readScope);
@@ -188,7 +195,9 @@ Memory KernelBuilder::constant(DenseElementsAttr value) {
   Type storage = storageType(result.element);
   int64_t count = type.getNumElements();
   DenseElementsAttr flat = value.reshape(RankedTensorType::get({count}, result.element));
-  if (storage != result.element)
+  if (result.element.isBF16())
+    flat = flat.bitcast(storage);
+  else if (storage != result.element)
     flat = flat.mapValues(
         storage, [&](const APInt &v) { return v.zextOrTrunc(storage.getIntOrFloatBitWidth()); });
   std::string name;

@@ -79,7 +79,7 @@ private:
   mlir::ArrayAttr readScope, writtenScope;
 };
 
-/// How elements lie in memory: i1 is a byte, index is i64.
+/// How elements lie in memory: i1 is a byte, index is i64, bf16 is its bits.
 mlir::Type storageType(mlir::Type element);
 
 } // namespace otf::cpu

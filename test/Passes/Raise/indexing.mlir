@@ -41,3 +41,34 @@ module attributes {onnx.files = ["m"]} {
     return %0 : !onnx.value
   }
 }
+
+// -----
+
+// Computed indices are looked at by a program, and −1 ends the run.
+// CHECK-LABEL: func.func @main
+// CHECK: arith.cmpi ult
+// CHECK: otf.bind %{{.*}} ["indices_fit_0"] "an index is outside its axis" : tensor<1xi64>
+module attributes {onnx.files = ["m"]} {
+  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = [5, 4]},
+                  %i: !onnx.value {onnx.name = "i", onnx.type = 7 : i64, onnx.dims = [3]})
+      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
+    %0 = onnx.node "Add" version 14 (%i, %i)
+    %1 = onnx.node "Gather" version 13 (%x, %0)
+    return %1 : !onnx.value
+  }
+}
+
+// -----
+
+// Those of an input have a limit in the plan instead.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: otf.limit = 5
+// CHECK-NOT: otf.bind
+module attributes {onnx.files = ["m"]} {
+  func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = [5, 4]},
+                  %i: !onnx.value {onnx.name = "i", onnx.type = 7 : i64, onnx.dims = [3]})
+      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
+    %0 = onnx.node "Gather" version 13 (%x, %i)
+    return %0 : !onnx.value
+  }
+}

@@ -49,7 +49,7 @@ module attributes {onnx.files = ["m"]} {
 
 // Sizes of other names may agree: the run finds out.
 // CHECK-LABEL: func.func @main
-// CHECK: otf.bind %{{.*}} ["shapes_match_0"] : tensor<1xi64>
+// CHECK: otf.bind %{{.*}} ["shapes_match_0"] "its input must be s x b x 3" : tensor<1xi64>
 // CHECK: otf.reshape %{{.*}} {checked} : tensor<?x?x?xf32, #otf.dims<"s", "b", "i">> -> tensor<?x?x3xf32, #otf.dims<"s", "b">>
 // CHECK: otf.compute "b"
 module attributes {onnx.files = ["m"]} {
