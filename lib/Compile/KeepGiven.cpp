@@ -74,6 +74,9 @@ struct KeepGiven : PassWrapper<KeepGiven, OperationPass<ModuleOp>> {
     EncodingKind kind = given.getBits() == 8   ? !centred ? EncodingKind::grid8z : halves ? EncodingKind::int8 : EncodingKind::grid8
                         : given.getBits() == 4 ? !centred ? EncodingKind::grid4z : halves ? EncodingKind::int4 : EncodingKind::grid4
                                                : !centred ? EncodingKind::grid2z : EncodingKind::grid2;
+    // Records on a grid of the file hold any byte, and kernels of int8 weights take no -128.
+    if (gridReaders.contains(weight) && kind == EncodingKind::int8)
+      kind = EncodingKind::grid8;
     weight.setEncodingAttr(EncodingAttr::get(&getContext(), kind, block < columns ? block : 0));
     weight.setKeepsGiven(true);
     weight.setFloatActivations(!options.integerActivations);
