@@ -60,8 +60,8 @@ TEST_P(Canonical, NormsAndTheirRecords) {
         // The record of a normalised row is that of the row's norm.
         size_t bytes = size_t(recordLayout(k, 0).bytes);
         std::vector<uint8_t> fused(bytes), apart(bytes);
-        kernels->record_i8(x.data(), k, kind, 1e-5f, gamma, beta, nullptr, k, 0, fused.data());
-        kernels->record_i8(want.data(), k, 0, 0, nullptr, nullptr, nullptr, k, 0, apart.data());
+        kernels->record_i8(x.data(), k, kind, 1e-5f, gamma, beta, nullptr, nullptr, k, 0, fused.data());
+        kernels->record_i8(want.data(), k, 0, 0, nullptr, nullptr, nullptr, nullptr, k, 0, apart.data());
         ASSERT_EQ(fused, apart) << k << " " << kind;
       }
 }
@@ -78,7 +78,7 @@ TEST_P(Canonical, Contractions) {
           GuardedBytes records(size_t(stride * 5));
           for (int64_t m = 0; m < 5; ++m)
             kernels->record_i8(normals(columns, unsigned(m)).data(), columns, 0, 0, nullptr,
-                               nullptr, blob.indexData(), l.background, outliers,
+                               nullptr, blob.indexData(), nullptr, l.background, outliers,
                                records.data() + m * stride);
           float acc[5 * 8];
           const uint8_t *tile = blob.tile(0);

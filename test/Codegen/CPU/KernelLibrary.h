@@ -17,7 +17,7 @@
 namespace otf::test {
 
 #define OTF_KERNEL_NAMES(X)                                                                       \
-  X(tiles_f32) X(tiles_f16) X(tile_int8) X(tile_int4) X(tile_codebook2)                             \
+  X(tiles_f32) X(tiles_f16) X(tile_int8) X(tile_grid8) X(tile_int4) X(tile_codebook2)                             \
   X(record_f32) X(record_i8)                                                                      \
   X(row_f32) X(row_f16) X(row_int8) X(row_int4) X(row_codebook2)                                  \
   X(norm) X(rope) X(append_f32) X(append_f16) X(attention_f32) X(attention_f16)                   \

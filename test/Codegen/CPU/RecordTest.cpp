@@ -52,7 +52,7 @@ TEST_P(Record, HasTheBytesOfTheArchitecture) {
       RecordLayout r = recordLayout(kb, outliers);
       Guarded<uint8_t> rec(static_cast<size_t>(r.bytes));
       std::memset(rec.data(), 0xcd, rec.size());
-      kernels->record_i8(x.data(), k, 0, 0, nullptr, nullptr, outliers ? index.data() : nullptr, kb,
+      kernels->record_i8(x.data(), k, 0, 0, nullptr, nullptr, outliers ? index.data() : nullptr, nullptr, kb,
                          outliers, rec.data());
 
       std::vector<uint8_t> want(size_t(r.bytes), 0);
@@ -83,7 +83,7 @@ TEST_P(Record, DegenerateGroups) {
   Guarded<float> x(32);
   float scale;
   auto make = [&] {
-    kernels->record_i8(x.data(), 32, 0, 0, nullptr, nullptr, nullptr, 32, 0, rec.data());
+    kernels->record_i8(x.data(), 32, 0, 0, nullptr, nullptr, nullptr, nullptr, 32, 0, rec.data());
     std::memcpy(&scale, rec.data() + r.scaleOffset, 4);
   };
   make();
@@ -99,6 +99,38 @@ TEST_P(Record, DegenerateGroups) {
     x[3] = bad;
     make();
     EXPECT_FALSE(std::isfinite(scale));
+  }
+}
+
+/// On a grid of the file's: its codes, saturated; NaN is the least; the padding is 0 and in no sum.
+TEST_P(Record, TakesAGrid) {
+  const float grid[2] = {0.5f, 40};
+  constexpr int64_t k = 37;
+  RecordLayout r = recordLayout(k, 0);
+  Guarded<uint8_t> rec(static_cast<size_t>(r.bytes));
+  Guarded<float> x(k);
+  fillActivations({x.data(), x.size()}, 5);
+  x[0] = 0;
+  x[1] = 0.25f, x[2] = 0.75f; // ties go to even
+  x[3] = 1e9f, x[4] = -1e9f, x[5] = NAN;
+  kernels->record_i8(x.data(), k, 0, 0, nullptr, nullptr, nullptr, grid, k, 0, rec.data());
+  int32_t sums[2] = {};
+  for (int64_t i = 0; i < k; ++i) {
+    float q = std::isnan(x[size_t(i)]) ? -128 : std::clamp(std::rint(x[size_t(i)] / 0.5f) + 40, -128.0f, 127.0f);
+    EXPECT_EQ(int8_t(rec[size_t(i)]), int(q)) << i;
+    sums[i / 32] += int(q);
+  }
+  EXPECT_EQ(int8_t(rec[1]), 40);
+  EXPECT_EQ(int8_t(rec[2]), 42);
+  for (size_t i = k; i < 64; ++i)
+    EXPECT_EQ(rec[i], 0);
+  for (size_t c = 0; c < 2; ++c) {
+    float scale;
+    int32_t sum;
+    std::memcpy(&scale, rec.data() + r.scaleOffset + 4 * int64_t(c), 4);
+    std::memcpy(&sum, rec.data() + r.sumOffset + 4 * int64_t(c), 4);
+    EXPECT_EQ(scale, 0.5f);
+    EXPECT_EQ(sum, sums[c]);
   }
 }
 
@@ -118,7 +150,7 @@ TEST_P(Record, NormsMatchFloat64) {
         kernels->record_f32(x.data(), k, norm, 1e-5f, g, b, plain.data());
         RecordLayout r = recordLayout(k, 0);
         Guarded<uint8_t> rec(static_cast<size_t>(r.bytes));
-        kernels->record_i8(x.data(), k, norm, 1e-5f, g, b, nullptr, k, 0, rec.data());
+        kernels->record_i8(x.data(), k, norm, 1e-5f, g, b, nullptr, nullptr, k, 0, rec.data());
         // A norm of one element divides by sqrt(0 + eps) where rounding of the mean shows most.
         double scale = norm == OTF_NORM_LAYER && k == 1 ? 1e5 : 1;
         for (int64_t i = 0; i < k; ++i) {

@@ -74,7 +74,7 @@ protected:
         kernels->record_f32(x.data(), columns, 0, 0, nullptr, nullptr, records.data() + i * stride);
       else
         kernels->record_i8(x.data(), columns, 0, 0, nullptr, nullptr, blob.indexData(),
-                           l.background, outliers, records.data() + i * stride);
+                           nullptr, l.background, outliers, records.data() + i * stride);
     }
     for (int64_t t = 0; t < l.tiles; ++t) {
       Guarded<float> alone(rows * 8);
@@ -172,6 +172,47 @@ TEST_P(Tile, Int8IsExact) {
           [&](const void *tile, const void *rec, float *acc) {
             kernels->tile_int8(tile, rec, 0, 1, columns, 32, 0, acc);
           });
+}
+
+/// A grid of the file's on both sides: every byte meets every byte, -128 among them, alone and in a row of itself.
+TEST_P(Tile, Grid8TakesAnyByte) {
+  constexpr int64_t columns = 96;
+  WeightLayout layout;
+  ASSERT_EQ(makeLayout({EncodingKind::Grid8, 0}, 8, columns, 0, layout), EncodeStatus::Ok);
+  RecordLayout r = recordLayout(columns, 0);
+  std::mt19937 random(7);
+  for (int round = 0; round < 40; ++round) {
+    Guarded<uint8_t> tile(static_cast<size_t>(layout.tileBytes));
+    GuardedBytes records(size_t(5 * r.bytes));
+    int64_t want[5][8] = {};
+    int8_t w[8][columns];
+    for (int row = 0; row < 8; ++row) {
+      float one = 1;
+      std::memcpy(tile.data() + layout.tileBytes - 32 + 4 * row, &one, 4);
+      for (int64_t i = 0; i < columns; ++i) {
+        w[row][i] = row == 0 ? -128 : row == 1 ? 127 : row == 2 && round % 2 ? -127 : int8_t(random());
+        Int8Codec{}.put(tile.data() + i / 32 * chunkBytes(EncodingKind::Int8), row, int(i % 32), uint8_t(w[row][i]));
+      }
+    }
+    for (int64_t m = 0; m < 5; ++m) {
+      uint8_t *record = records.data() + m * r.bytes;
+      auto *sums = reinterpret_cast<int32_t *>(record + r.sumOffset);
+      auto *scales = reinterpret_cast<float *>(record + r.scaleOffset);
+      for (int64_t i = 0; i < columns; ++i) {
+        int8_t x = m == 0 ? -128 : m == 1 ? 127 : m == 2 && i % 7 ? -127 : int8_t(random());
+        record[i] = uint8_t(x);
+        sums[i / 32] = (i % 32 ? sums[i / 32] : 0) + x;
+        scales[i / 32] = 1;
+        for (int row = 0; row < 8; ++row)
+          want[m][row] += int64_t(x) * w[row][i];
+      }
+    }
+    float acc[5 * 8];
+    kernels->tile_grid8(tile.data(), records.data(), r.bytes, 5, columns, 0, 0, acc);
+    for (int m = 0; m < 5; ++m)
+      for (int row = 0; row < 8; ++row)
+        ASSERT_EQ(int64_t(acc[8 * m + row]), want[m][row]) << round << " " << m << " " << row;
+  }
 }
 
 TEST_P(Tile, Int4IsExact) {

@@ -71,8 +71,12 @@ plan.kernel @prologue_0(%x: tensor<?x576xf32, #otf.dims<"d0">>) -> tensor<?x768x
   %y = otf.prologue layer %x {epsilon = 1.0e-5 : f32} : (tensor<?x576xf32, #otf.dims<"d0">>) -> tensor<?x768xi8, #otf.dims<"d0">>
   plan.return %y : tensor<?x768xi8, #otf.dims<"d0">>
 }
+plan.kernel @prologue_1(%x: tensor<?x576xf32, #otf.dims<"d0">>, %g: tensor<2xf32>) -> tensor<?x768xi8, #otf.dims<"d0">> {
+  %y = otf.prologue none %x grid %g : (tensor<?x576xf32, #otf.dims<"d0">>, tensor<2xf32>) -> tensor<?x768xi8, #otf.dims<"d0">>
+  plan.return %y : tensor<?x768xi8, #otf.dims<"d0">>
+}
 )mlir");
-  ASSERT_EQ(source.kernels.size(), 2u);
+  ASSERT_EQ(source.kernels.size(), 3u);
   EXPECT_EQ(source.kernels[0].name, "norm_0");
   EXPECT_EQ(source.kernels[0].grid.str(), "d0");
 }

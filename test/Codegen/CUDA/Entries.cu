@@ -41,7 +41,7 @@ LINEAR(linear_codebook2_77_300_11, Book64, 77, 300, 11, 8)
     otf::record<otf::RecordLayout<K, outliers>, otf::Normal::kind>(                                \
         [=](int64_t m, int64_t k) { return x[m * K + k]; }, a.dims[0], 1.0e-5f,                    \
         static_cast<const float *>(a.buffers[1]), static_cast<const float *>(a.buffers[2]),        \
-        a.buffers[3], a.buffers[4]);                                                               \
+        a.buffers[3], nullptr, a.buffers[4]);                                                               \
   }
 RECORD(record_none_256_0, 256, 0, none)
 RECORD(record_none_31_1, 31, 1, none)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Contractions with int8 and grid8 weights; Encoding/Int8.h draws the chunk. The code −128 of a
-// grid is exact too: its magnitude as an unsigned byte is 128, and 2 · 128 · 127 = 32,512 fits 16
-// bits.
+// Contractions with int8 and grid8 weights; Encoding/Int8.h draws the chunk. A grid is the file's, and
+// so may that of the record be: any byte stands on both sides. Elsewhere activations are in
+// −127 … 127, and a code of −128 is exact too: its magnitude as an unsigned byte is 128, and
+// 2 · 128 · 127 = 32,512 fits 16 bits.
 #include "Dot.h"
 #include "Kernels.h"
 #include "TileGrouped.h"
@@ -11,21 +12,38 @@ namespace otf::cpu {
 namespace {
 
 #ifndef __AVX512VNNI__
-inline __m256i isLeast(__m256i bytes) { return _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-128)); }
-
-/// Any bytes on both sides: |x| is unsigned and at most 128, w is clipped to -127, and x comes off once where that took 1 from it.
-template <int MR> inline void dotWhole(const uint8_t *chunk, const int8_t *x, int64_t stride, __m256i (&out)[MR]) {
+/// Any bytes on both sides, as grids of the file's have them: |x| is unsigned and at most 128, and w
+/// takes its sign. That fits but for w = -128, which is clipped to -127, and then x comes off once
+/// more.
+template <int MR, int NT>
+inline void dotsWhole(const uint8_t *const (&chunk)[NT], const int8_t *x, int64_t stride,
+                      __m256i (&out)[NT][MR]) {
+  const __m256i least = _mm256_set1_epi8(-128);
+  __m256i any = _mm256_setzero_si256();
+  for (int j = 0; j < NT; ++j)
+    for (int step = 0; step < 8; ++step)
+      any = _mm256_or_si256(any, _mm256_cmpeq_epi8(loadBytes(chunk[j] + 32 * step), least));
   for (int step = 0; step < 8; ++step) {
-    __m256i w = loadBytes(chunk + 32 * step), least = isLeast(w), one = _mm256_and_si256(least, _mm256_set1_epi8(1));
-    bool clips = !_mm256_testz_si256(least, least);
-    w = _mm256_max_epi8(w, _mm256_set1_epi8(-127));
+    __m256i w[NT];
+    for (int j = 0; j < NT; ++j)
+      w[j] = _mm256_max_epi8(loadBytes(chunk[j] + 32 * step), _mm256_set1_epi8(-127));
     for (int i = 0; i < MR; ++i) {
-      __m256i v = broadcast4(x + i * stride + 4 * step);
-      out[i] = dotUnsigned(out[i], _mm256_abs_epi8(v), _mm256_sign_epi8(w, v));
-      if (clips)
-        out[i] = _mm256_sub_epi32(out[i], dotUnsigned(_mm256_setzero_si256(), one, v));
+      __m256i v = broadcast4(x + i * stride + 4 * step), magnitude = _mm256_abs_epi8(v);
+      for (int j = 0; j < NT; ++j)
+        out[j][i] = dotUnsigned(out[j][i], magnitude, _mm256_sign_epi8(w[j], v));
     }
   }
+  if (_mm256_testz_si256(any, any))
+    return;
+  for (int step = 0; step < 8; ++step)
+    for (int j = 0; j < NT; ++j) {
+      __m256i clipped =
+          _mm256_and_si256(_mm256_cmpeq_epi8(loadBytes(chunk[j] + 32 * step), least),
+                           _mm256_set1_epi8(1));
+      for (int i = 0; i < MR; ++i)
+        out[j][i] = _mm256_sub_epi32(out[j][i], dotUnsigned(_mm256_setzero_si256(), clipped,
+                                                            broadcast4(x + i * stride + 4 * step)));
+    }
 }
 #endif
 
@@ -62,15 +80,8 @@ template <EncodingKind kind> struct Int8Tile {
     for (int j = 0; j < NT; ++j)
       for (int i = 0; i < MR; ++i)
         out[j][i] = _mm256_setzero_si256();
-    // Records on a grid of the file's may hold -128, whose sign does not change in 8 bits.
-    __m256i least = _mm256_setzero_si256();
-    for (int i = 0; i < MR; ++i)
-      least = _mm256_or_si256(least, isLeast(loadBytes(x + i * stride)));
-    if (!_mm256_testz_si256(least, least)) {
-      for (int j = 0; j < NT; ++j)
-        dotWhole<MR>(chunk[j], x, stride, out[j]);
-      return;
-    }
+    if constexpr (kind != EncodingKind::Int8)
+      return dotsWhole<MR, NT>(chunk, x, stride, out);
     for (int step = 0; step < 8; ++step)
       for (int j = 0; j < NT; ++j) {
         __m256i w = loadBytes(chunk[j] + 32 * step);
