@@ -41,7 +41,12 @@ std::pair<Known *, bool> constantMatrix(Raiser &raiser, Value operand) {
   operand = raiser.source(operand);
   if (raiser.isMatrix(raiser.known(operand)))
     return {&raiser.known(operand), /*transposed=*/true};
-  if (onnx::NodeOp transpose = raiser.node(operand, "Transpose")) {
+  auto permutation = [](onnx::NodeOp node) {
+    return dyn_cast_or_null<DenseI64ArrayAttr>(node.attribute("perm"));
+  };
+  if (onnx::NodeOp transpose = raiser.node(operand, "Transpose"); // without perm it swaps two dimensions
+      transpose && (!permutation(transpose) ||
+                    permutation(transpose).asArrayRef() == ArrayRef<int64_t>({1, 0}))) {
     Known &inner = raiser.known(raiser.source(transpose.getInputs()[0]));
     if (raiser.isMatrix(inner))
       return {&inner, /*transposed=*/false};

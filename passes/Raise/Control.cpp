@@ -73,10 +73,30 @@ void finishBranch(Raiser &raiser, Branch &branch, ArrayRef<SmallVector<Size>> si
     raiser.bindAs(computed, symbols);
   }
   SmallVector<Value> results;
-  for (auto [output, merged] : llvm::zip_equal(branch.outputs, sizes))
+  for (auto [output, merged] : llvm::zip_equal(branch.outputs, sizes)) {
+    if (auto constant = output.tensor.getDefiningOp<arith::ConstantOp>();
+        constant && ArrayRef(output.sizes) != ArrayRef(merged))
+      output.tensor =
+          raiser.generate(raiser.internalType(output.elementType), output.sizes,
+                          [&](OpBuilder &b, ValueRange at) -> Value {
+                            return tensor::ExtractOp::create(b, *raiser.currentLocation, constant,
+                                                             at); // which has no memory either
+                          });
     results.push_back(ArrayRef(output.sizes) == ArrayRef(merged) ? output.tensor
                                                                   : raiser.reshapedChecked(output, merged).tensor);
+  }
   YieldOp::create(raiser.builder, *raiser.currentLocation, results);
+}
+
+/// What torch writes for squeeze(dim): a Squeeze where the dimension is 1, and else the value as it
+/// is.
+bool isSqueeze(Block &thenNodes, Block &elseNodes) {
+  if (yielded(thenNodes).size() != 1 || yielded(elseNodes).size() != 1)
+    return false;
+  auto squeeze = yielded(thenNodes).front().getDefiningOp<onnx::NodeOp>();
+  auto identity = yielded(elseNodes).front().getDefiningOp<onnx::NodeOp>();
+  return squeeze && identity && squeeze.is("Squeeze") && identity.is("Identity") &&
+         squeeze.getInputs()[0] == identity.getInputs()[0];
 }
 
 LogicalResult raiseIf(Raiser &raiser, onnx::NodeOp node) {
@@ -87,8 +107,11 @@ LogicalResult raiseIf(Raiser &raiser, onnx::NodeOp node) {
   Known &condition = raiser.input(node, 0);
   if (condition.elementType != Element::Bool || elementCount(condition.sizes) != Size(1))
     return raiser.fail(node, "its condition must be one boolean");
-  if (std::optional<double> picked = raiser.scalar(node.getInputs()[0])) {
-    Block &nodes = *picked != 0 ? *thenNodes : *elseNodes;
+  // A rank is not data. The model goes on with the one that squeezing gives; a run ends where there
+  // is nothing to squeeze.
+  std::optional<double> picked = raiser.scalar(node.getInputs()[0]);
+  if (picked || isSqueeze(*thenNodes, *elseNodes)) {
+    Block &nodes = picked.value_or(1) != 0 ? *thenNodes : *elseNodes;
     if (failed(raiser.raiseNodes(nodes)))
       return failure();
     for (auto [number, output] : llvm::enumerate(yielded(nodes)))

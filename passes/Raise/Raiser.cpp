@@ -263,7 +263,8 @@ LogicalResult Raiser::raiseNodes(Block &block) {
             value = denseConstant(node.attribute(name));
         if (!value)
           return fail(node, "only numeric constants are supported");
-        if (failed(setConstant(node.getOutputs()[0], value, node.getNodeName())))
+        if (failed(setConstant(node.getOutputs()[0], value,
+                               node.getNodeName().empty() ? "constant" : node.getNodeName())))
           return failure();
       } else if (failed(raiseNode(node))) {
         return failure();
@@ -275,6 +276,15 @@ LogicalResult Raiser::raiseNodes(Block &block) {
   return success();
 }
 
+/// Also of regions that no operation holds yet.
+static bool isInside(Region *inner, Region &outer) {
+  while (inner && inner != &outer) {
+    Operation *holder = inner->getParentOp();
+    inner = holder ? holder->getParentRegion() : nullptr;
+  }
+  return inner != nullptr;
+}
+
 LogicalResult Raiser::inRegion(Region &region, TypeRange argumentTypes,
                                llvm::function_ref<LogicalResult(Block &)> body) {
   OpBuilder::InsertionGuard guard(builder);
@@ -284,7 +294,7 @@ LogicalResult Raiser::inRegion(Region &region, TypeRange argumentTypes,
   LogicalResult done = body(*block);
   currentLocation = location;
   for (auto &[value, what] : values)
-    if (what.tensor && region.isAncestor(what.tensor.getParentRegion())) {
+    if (what.tensor && isInside(what.tensor.getParentRegion(), region)) {
       what.tensor = nullptr;
       what.onGrid.reset();
       what.codesOf.reset();

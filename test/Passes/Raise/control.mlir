@@ -103,3 +103,26 @@ module @scan attributes {onnx.files = ["model.onnx"]} {
     return %0#0, %0#1 : !onnx.value, !onnx.value
   }
 }
+
+// -----
+
+// torch's squeeze(dim): one rank, and a run in which the dimension is not 1 ends.
+// CHECK-LABEL: module @squeezed
+// CHECK-NOT: otf.if
+// CHECK: otf.bind %{{.*}} ["squeeze_0"]
+// CHECK: otf.reshape %{{.*}} {checked} : tensor<4x?xf32, {{.*}}> -> tensor<4xf32>
+module @squeezed attributes {onnx.files = ["model.onnx"]} {
+  func.func @main(%c: !onnx.value {onnx.name = "c", onnx.type = 9 : i64, onnx.dims = []},
+                  %x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = [4, "n"]})
+      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
+    %axes = onnx.node "Constant" version 13 () {value = dense<1> : tensor<1xi64>}
+    %0 = onnx.node "If" version 19 (%c) bodies ["then_branch", "else_branch"] {
+      %1 = onnx.node "Squeeze" version 13 (%x, %axes)
+      onnx.yield %1
+    }, {
+      %1 = onnx.node "Identity" version 13 (%x)
+      onnx.yield %1
+    }
+    return %0 : !onnx.value
+  }
+}
