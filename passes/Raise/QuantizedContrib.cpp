@@ -148,6 +148,50 @@ LogicalResult raiseDynamicMatMul(Raiser &raiser, onnx::NodeOp node) {
   return t.finish(t.in(4) ? t.apply("Add", {y, t.in(4)}) : y);
 }
 
+/// An LSTM by 8-bit weights [directions, inputs, 4 · hidden], transposed to LSTM's order, with a
+/// scale for each direction or for each of its columns. ONNX Runtime quantizes x and h at each
+/// step, which is its way to be fast; the meaning of the weights is what is computed here.
+LogicalResult raiseDynamicLstm(Raiser &raiser, onnx::NodeOp node) {
+  Terms t{raiser, node};
+  for (unsigned i : {9u, 11u})
+    if (!t.in(i - 1) || !t.in(i))
+      return raiser.fail(node, "its weights need a scale and a zero point");
+  auto ints = [&](ArrayRef<int64_t> values) { return raiser.builder.getDenseI64ArrayAttr(values); };
+  auto weights = [&](unsigned at, unsigned scaleAt) -> Value {
+    auto wide = [&](Value x) {
+      x = t.apply("Cast", {x}, {t.integer("to", Element::Float)});
+      size_t rank = t.failed ? 0 : raiser.known(x).rank();
+      // Opset 11 has the axes as an attribute.
+      return rank == 3 ? x
+                       : t.apply("Unsqueeze", {x},
+                                 {t.attribute("axes", rank == 1 ? ints({1, 2}) : ints({1}))}, 11);
+    };
+    Value real = t.apply(
+        "Mul", {t.apply("Sub", {wide(t.in(at)), wide(t.in(scaleAt + 1))}), wide(t.in(scaleAt))});
+    return t.apply("Transpose", {real}, {t.attribute("perm", ints({0, 2, 1}))});
+  };
+  Known &w = raiser.input(node, 1), &r = raiser.input(node, 2);
+  if (w.rank() != 3 || r.rank() != 3)
+    return raiser.fail(node, "its weights must have rank 3");
+  for (unsigned i : {8u, 9u, 10u, 11u})
+    if (size_t rank = raiser.input(node, i).rank(); rank != 1 && rank != 2)
+      return raiser.fail(
+          node,
+          "scales and zero points must be one for each direction, or for each of its columns");
+  SmallVector<Value> inputs = {t.in(0), weights(1, 8), weights(2, 10)};
+  for (unsigned i = 3; i != 8; ++i)
+    inputs.push_back(t.in(i) ? t.in(i) : t.none());
+  if (t.failed)
+    return failure();
+  FailureOr<ValueRange> results =
+      raiseAs(raiser, node, "LSTM", 14, inputs, attributesBut(node, {}), 3);
+  if (failed(results))
+    return failure();
+  for (unsigned i = 0; i != node.getOutputs().size(); ++i)
+    raiser.set(node, Known(raiser.known((*results)[i])), i);
+  return success();
+}
+
 } // namespace
 
 LogicalResult raise::raiseProduct(Raiser &raiser, onnx::NodeOp node, Known matrix, Value bias) {
@@ -173,4 +217,5 @@ void raise::registerQuantizedContrib(Registry &registry) {
   add("QGemm", raiseGemm, 5, 9);
   add("MatMulIntegerToFloat", raiseToFloat, 4, 7);
   add("DynamicQuantizeMatMul", raiseDynamicMatMul, 3, 5);
+  add("DynamicQuantizeLSTM", raiseDynamicLstm, 3, 12);
 }
