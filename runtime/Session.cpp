@@ -100,7 +100,9 @@ Status Session::setInput(std::string_view name, const TensorView &value) {
   if (value.type != type)
     return badInput("input '", name, "': expected elements of type ", elementName(type), ", found ",
                     elementName(value.type));
-  if (value.shape.size() != shape.size()) {
+  // One number may be given as a list of one, as ONNX Runtime lets it.
+  bool isNumber = shape.empty() && value.shape.size() == 1 && value.shape[0] == 1;
+  if (value.shape.size() != shape.size() && !isNumber) {
     std::string expected;
     for (SizeId id : shape)
       expected += cat(expected.empty() ? "" : ", ", binding.text(plan.sizes[id]));
@@ -116,7 +118,7 @@ Status Session::setInput(std::string_view name, const TensorView &value) {
                 : checkLimit<int32_t>(plan.inputs[index], value.data, *bytes));
 
   Input &input = inputs[index];
-  input.shape.assign(value.shape.begin(), value.shape.end());
+  input.shape.assign(value.shape.begin(), value.shape.begin() + ptrdiff_t(shape.size()));
   if (input.bytes.size() < size_t(*bytes) + kAlignment)
     input.bytes.resize(size_t(*bytes) + kAlignment);
   if (*bytes)

@@ -31,7 +31,7 @@ def attended(name, array, inputs):
         return array
     if name == "logits" and array.ndim == 3:
         return array[mask[:, -array.shape[1]:] == 1]
-    if name.startswith("present") and array.ndim == 4 and mask.shape == (array.shape[0], array.shape[2]):
+    if name.startswith(("present", "cache")) and array.ndim == 4 and mask.shape == (array.shape[0], array.shape[2]):
         return array.swapaxes(1, 2)[mask == 1]
     return array
 
