@@ -2,6 +2,7 @@
 #include "passes/Raise/AttentionForm.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "passes/Raise/Program.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -66,6 +67,32 @@ std::optional<Known> raise::appendStep(Raiser &raiser, onnx::NodeOp node, Value 
   return concatStep(raiser, node, before, update, at);
 }
 
+LogicalResult raise::appendPast(Raiser &raiser, onnx::NodeOp node, AttentionForm &form,
+                                unsigned past, Value at) {
+  Known *parts[2] = {&form.key, &form.value};
+  for (unsigned i : {0u, 1u}) {
+    if (raiser.hasInput(node, past)) {
+      std::optional<Known> present =
+          appendStep(raiser, node, node.getInputs()[past + i], *parts[i], at);
+      if (!present)
+        return failure();
+      *parts[i] = std::move(*present);
+    }
+    if (node.getOutputs().size() > i + 1)
+      raiser.set(node, *parts[i], i + 1);
+  }
+  return success();
+}
+
+LogicalResult raise::setAttended(Raiser &raiser, onnx::NodeOp node, AttentionForm &form,
+                                 bool flat) {
+  std::optional<Known> result = attend(raiser, node, form);
+  if (!result)
+    return failure();
+  raiser.set(node, flat ? mergeHeads(raiser, *result) : std::move(*result));
+  return success();
+}
+
 std::optional<Known> raise::concatStep(Raiser &raiser, onnx::NodeOp node, Known &past, Known &update, Value at) {
   if (past.sizes[0] != update.sizes[0] || past.sizes[1] != update.sizes[1] || past.sizes[3] != update.sizes[3]) {
     (void)raiser.fail(node, "past and new keys or values differ in batch, heads or width");
@@ -105,9 +132,39 @@ std::optional<Known> raise::concatStep(Raiser &raiser, onnx::NodeOp node, Known 
 // Rotary embedding
 //===------------------------------------------------------------------------------------------===//
 
-Known raise::rotaryTable(Raiser &raiser, Known &table, const Size &batch, const Size &positions, int64_t rotated,
-                         bool interleaved,
-                         function_ref<Value(OpBuilder &, Value batch, Value position)> place) {
+void raise::limitPositions(Raiser &raiser, Value of, const Size &rows, const Size &batch,
+                           const Size &positions, Place place) {
+  std::string key =
+      "positions " + std::to_string(uintptr_t(of.getAsOpaquePointer())) + " " + rows.str();
+  if (!raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, rows}).second)
+    return;
+  Known inside =
+      raiser.generated(Element::Int64, {Size(1)}, [&](OpBuilder &b, ValueRange) -> Value {
+        Program p(b, *raiser.currentLocation);
+        return p.fold(p.extent(batch), p.number(b.getI64Type(), 0), [&](Value entry, Value before) {
+          return p.fold(p.extent(positions), before, [&](Value position, Value carried) {
+            Value fits = p.inside(place(b, entry, position), p.extent(rows));
+            return p.select(fits, carried, p.number(b.getI64Type(), -1));
+          });
+        });
+      });
+  raiser.bind(inside.tensor, "positions_in_the_rotary_table");
+}
+
+bool raise::isModelInput(Raiser &raiser, Value value) {
+  while (auto node = value.getDefiningOp<onnx::NodeOp>()) {
+    bool moves = node.is("Reshape") || node.is("Unsqueeze") || node.is("Squeeze") ||
+                 node.is("Flatten") || node.is("Identity") ||
+                 (node.is("Cast") && isa<IntegerType>(raiser.internalType(node.intOr("to", 0))));
+    if (!moves)
+      return false;
+    value = node.getInputs()[0];
+  }
+  return isa<BlockArgument>(value);
+}
+
+Known raise::rotaryTable(Raiser &raiser, Known &table, const Size &batch, const Size &positions,
+                         int64_t rotated, bool interleaved, Place place) {
   return raiser.generated(Element::Float, {batch, positions, Size(rotated)}, [&](OpBuilder &b, ValueRange i) -> Value {
     Location l = *raiser.currentLocation;
     Value half = arith::ConstantIndexOp::create(b, l, interleaved ? 2 : rotated / 2);
@@ -115,7 +172,7 @@ Known raise::rotaryTable(Raiser &raiser, Known &table, const Size &batch, const 
                              : arith::RemUIOp::create(b, l, i[2], half).getResult();
     if (table.rank() == 3)
       return raiser.element(b, table, ValueRange{i[0], i[1], pair});
-    // A position outside is the caller's mistake; it must not become a read outside.
+    // The run has ended, or will, where a position is outside; it must not become a read outside.
     Value last = extentOf(b, l, table.sizes[0] - Size(1)), zero = arith::ConstantIndexOp::create(b, l, 0);
     Value row = arith::MaxSIOp::create(b, l, arith::MinSIOp::create(b, l, place(b, i[0], i[1]), last), zero);
     return raiser.element(b, table, ValueRange{row, pair});

@@ -44,6 +44,14 @@ std::optional<Known> attend(Raiser &, onnx::NodeOp, AttentionForm &);
 /// The scores, [B, H, S, T].
 std::optional<Known> scores(Raiser &, onnx::NodeOp, AttentionForm &, ScoreStage);
 
+/// Keys and values behind those of inputs `past` and `past + 1`, where the node has them; `at` says
+/// where each entry's begin, which else is behind all of the past. The node's outputs 1 and 2 are
+/// what results.
+mlir::LogicalResult appendPast(Raiser &, onnx::NodeOp, AttentionForm &, unsigned past,
+                               mlir::Value at = {});
+/// Attends and sets the node's first output to the result, its heads side by side again if `flat`.
+mlir::LogicalResult setAttended(Raiser &, onnx::NodeOp, AttentionForm &, bool flat);
+
 /// [B, S, H · D] as [B, H, S, D]; nothing if the width is no multiple of the heads.
 std::optional<Known> splitHeads(Raiser &, Known &, int64_t heads);
 /// [B, H, S, D] as [B, S, H · D].
@@ -57,9 +65,20 @@ std::optional<Known> appendStep(Raiser &, onnx::NodeOp, mlir::Value past, Known 
 /// The same on tensors: `update` behind `past`, or over it and behind it from each entry's place on.
 std::optional<Known> concatStep(Raiser &, onnx::NodeOp, Known &past, Known &update, mlir::Value at);
 
+using Place =
+    llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value batch, mlir::Value position)>;
+
+/// Ends a run where one of the positions lies outside a table of `rows`. `of` is the ONNX value
+/// that the positions depend on: what all layers share is looked at once.
+void limitPositions(Raiser &, mlir::Value of, const Size &rows, const Size &batch,
+                    const Size &positions, Place);
+/// Whether a value is an input of the model, perhaps under another shape: Raiser::limitIndices says
+/// its limit.
+bool isModelInput(Raiser &, mlir::Value);
+
 /// cos or sin for each position, [B or 1, S, R], from a table of [positions, R / 2].
-Known rotaryTable(Raiser &, Known &table, const Size &batch, const Size &positions, int64_t rotated, bool interleaved,
-                  llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value batch, mlir::Value position)> place);
+Known rotaryTable(Raiser &, Known &table, const Size &batch, const Size &positions, int64_t rotated,
+                  bool interleaved, Place place);
 /// x of [B, H, S, D], or [B, S, H, D] with `positionsFirst`, rotated by tables of [B or 1, S, R].
 Known rotate(Raiser &, Known &x, Known &cos, Known &sin, bool interleaved, bool positionsFirst);
 

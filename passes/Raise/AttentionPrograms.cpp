@@ -6,6 +6,7 @@
 #include "passes/Raise/AttentionForm.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "passes/Raise/Numbers.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -55,10 +56,18 @@ FailureOr<std::optional<Known>> maskOf(Raiser &raiser, onnx::NodeOp node, Attent
                                      full[axis].str());
       sizes[axis] = aligned[axis];
     }
-    std::optional<int64_t> have = aligned[3].constant(), need = keys.constant();
-    if (have && need && *have > *need)
-      return raiser.fail(node, "the mask has " + Twine(*have) + " keys, and there are " + Twine(*need));
-    whole = aligned[3] == keys;
+    const Size &have = aligned[3];
+    whole = have == keys;
+    if (have.isConstant() && keys.isConstant() && !keys.isAtLeast(have))
+      return raiser.fail(node, "the mask has " + have.str() + " keys, and there are " + keys.str());
+    // Of sizes that only a run tells, it is looked at once for all layers.
+    std::string key = "mask " + have.str() + " of " + keys.str();
+    if (!keys.isAtLeast(have) &&
+        raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, keys}).second &&
+        failed(settled(
+            raiser, node, {},
+            Check{maximum(have, keys), keys, "the mask's keys, at most as many as there are,"})))
+      return failure();
   }
   bool byPosition = visible.causal || visible.left >= 0 || visible.right >= 0;
   bool perBatch = (byPosition && visible.offset.own) || (visible.length && visible.length->own);

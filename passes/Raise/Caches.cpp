@@ -36,11 +36,65 @@ std::optional<unsigned> lengthened(onnx::NodeOp node, unsigned operand) {
   return past && output < node.getOutputs().size() ? std::optional(output) : std::nullopt;
 }
 
+/// What a merged decoder writes where it has two of itself: `use_cache_branch` picks one that
+/// appends to a past, or one that makes the first keys and values.
+constexpr StringLiteral kMergedInput = "use_cache_branch";
+
+/// Puts the branch with a past in the place of such an If. A past of length 0 makes it the other
+/// one too, if it does nothing with the past but to append to it. So a cross attention's keys and
+/// values keep the If: their first ones come from the encoder, by the other branch.
+void takeCacheBranch(func::FuncOp source) {
+  for (BlockArgument argument : source.getArguments()) {
+    auto name = source.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "onnx.name");
+    if (!name || name.getValue() != kMergedInput || !argument.hasOneUse())
+      continue;
+    auto node = dyn_cast<onnx::NodeOp>(*argument.user_begin());
+    Block *with = node && node.is("If") ? node.body("then_branch") : nullptr,
+          *without = with ? node.body("else_branch") : nullptr;
+    if (!without || node->getBlock() != argument.getOwner())
+      continue;
+    auto yield = cast<onnx::YieldOp>(with->getTerminator());
+    if (yield.getValues().size() != node.getOutputs().size())
+      continue;
+    // What the other branch does not read is the past.
+    bool appends = true;
+    for (BlockArgument past : source.getArguments()) {
+      bool read = false, other = false;
+      for (OpOperand &use : past.getUses()) {
+        other |= without->findAncestorOpInBlock(*use.getOwner()) != nullptr;
+        read |= with->findAncestorOpInBlock(*use.getOwner()) != nullptr;
+      }
+      if (!read || other)
+        continue;
+      for (OpOperand &use : past.getUses()) {
+        auto user = dyn_cast<onnx::NodeOp>(use.getOwner());
+        appends &= user && (user.is("Shape") || lengthened(user, use.getOperandNumber()));
+      }
+    }
+    if (!appends)
+      continue;
+    SmallVector<Value> results(yield.getValues());
+    for (Operation &op : llvm::make_early_inc_range(with->without_terminator()))
+      op.moveBefore(node);
+    for (auto [output, result] : llvm::zip_equal(node.getOutputs(), results))
+      output.replaceAllUsesWith(result);
+    node.erase();
+    (void)source.eraseArgument(argument.getArgNumber());
+    return;
+  }
+}
+
 } // namespace
 
 void Raiser::findCaches() {
+  takeCacheBranch(source_);
   takenSymbols = {"past", "capacity"};
-  auto results = cast<func::ReturnOp>(source_.getBody().front().getTerminator()).getOperands();
+  SmallVector<Value> results(
+      cast<func::ReturnOp>(source_.getBody().front().getTerminator()).getOperands());
+  for (Value &result : results)
+    for (onnx::NodeOp named;
+         (named = result.getDefiningOp<onnx::NodeOp>()) && named.is("Identity");)
+      result = named.getInputs()[0];
   for (BlockArgument argument : source_.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto dims = source_.getArgAttrOfType<ArrayAttr>(number, "onnx.dims");

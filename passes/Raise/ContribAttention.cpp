@@ -165,34 +165,25 @@ LogicalResult raiseGroupQueryAttention(Raiser &raiser, onnx::NodeOp node) {
       return arith::AddIOp::create(b, l, offset.at(b, l, entry), position);
     };
     bool interleaved = node.intOr("rotary_interleaved", 0) != 0;
+    if (!ids || !isModelInput(raiser, node.getInputs()[9]))
+      limitPositions(raiser, node.getInputs()[ids ? 9 : 5], cos.sizes[0], batch, steps, place);
     const Size rows = ids || offset.own ? batch : Size(1);
     Known c = rotaryTable(raiser, cos, rows, steps, 2 * *half, interleaved, place);
     Known s = rotaryTable(raiser, sin, rows, steps, 2 * *half, interleaved, place);
     for (unsigned i : {0u, 1u})
       parts[i] = rotate(raiser, parts[i], c, s, interleaved, /*positionsFirst=*/true);
   }
-  for (Known &part : parts)
-    part = swapHeads(raiser, part);
-
-  if (hasPast) {
-    Known places = raiser.generated(Element::Int64, {batch}, [&](OpBuilder &b, ValueRange i) -> Value {
+  AttentionForm form;
+  Known *to[3] = {&form.query, &form.key, &form.value};
+  for (unsigned i : {0u, 1u, 2u})
+    *to[i] = swapHeads(raiser, parts[i]);
+  Known places;
+  if (hasPast)
+    places = raiser.generated(Element::Int64, {batch}, [&](OpBuilder &b, ValueRange i) -> Value {
       return arith::IndexCastOp::create(b, l, b.getI64Type(), offset.at(b, l, i[0]));
     });
-    for (unsigned i : {1u, 2u}) {
-      std::optional<Known> present = appendStep(raiser, node, node.getInputs()[2 + i], parts[i], places.tensor);
-      if (!present)
-        return failure();
-      parts[i] = std::move(*present);
-    }
-  }
-  for (unsigned i : {1u, 2u})
-    if (node.getOutputs().size() > i)
-      raiser.set(node, parts[i], i);
-
-  AttentionForm form;
-  form.query = parts[0];
-  form.key = parts[1];
-  form.value = parts[2];
+  if (failed(appendPast(raiser, node, form, /*past=*/3, places.tensor)))
+    return failure();
   form.scale = scaleOf(node, width);
   form.softcap = node.floatOr("softcap", 0);
   form.visible.offset = offset;
@@ -216,11 +207,7 @@ LogicalResult raiseGroupQueryAttention(Raiser &raiser, onnx::NodeOp node) {
     none.reals = SmallVector<double>(heads, 0.0);
     form.sink = raiser.tensor(none);
   }
-  std::optional<Known> result = attend(raiser, node, form);
-  if (!result)
-    return failure();
-  raiser.set(node, mergeHeads(raiser, *result));
-  return success();
+  return setAttended(raiser, node, form, /*flat=*/true);
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -272,6 +259,23 @@ LogicalResult addMasks(Raiser &raiser, onnx::NodeOp node, Known *padding, Known 
   return success();
 }
 
+/// The end of both: scale, causality and the masks at inputs `padding` and `bias`.
+LogicalResult attendMasked(Raiser &raiser, onnx::NodeOp node, AttentionForm &form, unsigned padding,
+                           unsigned bias) {
+  std::optional<int64_t> width = form.query.sizes[3].constant();
+  if (!width || *width < 1)
+    return raiser.fail(node, "the head size must be known");
+  form.scale = scaleOf(node, *width);
+  form.visible.causal = node.intOr("unidirectional", 0) != 0;
+  auto optional = [&](unsigned input) {
+    return raiser.hasInput(node, input) ? &raiser.input(node, input) : nullptr;
+  };
+  Known sum; // which the form refers to
+  if (failed(addMasks(raiser, node, optional(padding), optional(bias), form, sum)))
+    return failure();
+  return setAttended(raiser, node, form, /*flat=*/true);
+}
+
 /// One of the heads packed side by side in [B, S, H, P, D], as [B, S, H, D].
 Known unpacked(Raiser &raiser, Known &x, int64_t which) {
   SmallVector<Size> sizes = {x.sizes[0], x.sizes[1], x.sizes[2], x.sizes[4]};
@@ -320,32 +324,11 @@ LogicalResult raiseMultiHeadAttention(Raiser &raiser, onnx::NodeOp node) {
     *to[i] = swapHeads(raiser, part);
     biasFirst += *columns;
   }
-  if (raiser.hasInput(node, 6)) {
-    form.visible.offset.same = raiser.input(node, 6).rank() == 4 ? raiser.input(node, 6).sizes[2] : Size(0);
-    for (unsigned i : {1u, 2u}) {
-      std::optional<Known> present = appendStep(raiser, node, node.getInputs()[5 + i], *to[i]);
-      if (!present)
-        return failure();
-      *to[i] = std::move(*present);
-    }
-  }
-  for (unsigned i : {1u, 2u})
-    if (node.getOutputs().size() > i)
-      raiser.set(node, *to[i], i);
-  std::optional<int64_t> width = form.query.sizes[3].constant();
-  if (!width || *width < 1)
-    return raiser.fail(node, "the head size must be known");
-  form.scale = scaleOf(node, *width);
-  form.visible.causal = node.intOr("unidirectional", 0) != 0;
-  Known sum;
-  if (failed(addMasks(raiser, node, raiser.hasInput(node, 4) ? &raiser.input(node, 4) : nullptr,
-                      raiser.hasInput(node, 5) ? &raiser.input(node, 5) : nullptr, form, sum)))
+  if (raiser.hasInput(node, 6) && raiser.input(node, 6).rank() == 4)
+    form.visible.offset.same = raiser.input(node, 6).sizes[2];
+  if (failed(appendPast(raiser, node, form, /*past=*/6)))
     return failure();
-  std::optional<Known> result = attend(raiser, node, form);
-  if (!result)
-    return failure();
-  raiser.set(node, mergeHeads(raiser, *result));
-  return success();
+  return attendMasked(raiser, node, form, /*padding=*/4, /*bias=*/5);
 }
 
 LogicalResult raiseContribAttention(Raiser &raiser, onnx::NodeOp node) {
@@ -403,17 +386,7 @@ LogicalResult raiseContribAttention(Raiser &raiser, onnx::NodeOp node) {
         return arith::SelectOp::create(b, l, first, raiser.element(b, form.key, rest), raiser.element(b, form.value, rest));
       }), 1);
   }
-  form.scale = scaleOf(node, widths[0] / heads);
-  form.visible.causal = node.intOr("unidirectional", 0) != 0;
-  Known sum;
-  if (failed(addMasks(raiser, node, raiser.hasInput(node, 3) ? &raiser.input(node, 3) : nullptr,
-                      raiser.hasInput(node, 5) ? &raiser.input(node, 5) : nullptr, form, sum)))
-    return failure();
-  std::optional<Known> result = attend(raiser, node, form);
-  if (!result)
-    return failure();
-  raiser.set(node, mergeHeads(raiser, *result));
-  return success();
+  return attendMasked(raiser, node, form, /*padding=*/3, /*bias=*/5);
 }
 
 } // namespace

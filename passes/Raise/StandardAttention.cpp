@@ -58,18 +58,10 @@ LogicalResult raiseAttention(Raiser &raiser, onnx::NodeOp node) {
   if (hasPast && hasLengths)
     return raiser.fail(node, "nonpad_kv_seqlen and a past exclude each other");
   Visibility &visible = form.visible;
-  if (hasPast) {
-    visible.offset.same = raiser.input(node, 4).sizes.size() == 4 ? raiser.input(node, 4).sizes[2] : Size(0);
-    for (unsigned i : {1u, 2u}) {
-      std::optional<Known> present = appendStep(raiser, node, node.getInputs()[3 + i], *parts[i]);
-      if (!present)
-        return failure();
-      *parts[i] = std::move(*present);
-    }
-  }
-  for (unsigned i : {1u, 2u})
-    if (node.getOutputs().size() > i)
-      raiser.set(node, *parts[i], i);
+  if (hasPast && raiser.input(node, 4).rank() == 4)
+    visible.offset.same = raiser.input(node, 4).sizes[2];
+  if (failed(appendPast(raiser, node, form, /*past=*/4)))
+    return failure();
   if (hasLengths) {
     Known &lengths = raiser.input(node, 6);
     if (lengths.rank() != 1 || lengths.sizes[0] != form.query.sizes[0])
@@ -90,12 +82,8 @@ LogicalResult raiseAttention(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "the default scale needs a head size that is known and not 0");
   form.scale = node.attribute("scale") ? double(node.floatOr("scale", 1)) : 1 / std::sqrt(double(*width));
 
-  std::optional<Known> result = attend(raiser, node, form);
-  if (!result)
+  if (failed(setAttended(raiser, node, form, flat)))
     return failure();
-  if (flat)
-    result = mergeHeads(raiser, *result);
-  raiser.set(node, std::move(*result));
   int64_t mode = node.intOr("qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3)
     return raiser.fail(node, "qk_matmul_output_mode must be 0 to 3, got " + Twine(mode));
@@ -117,6 +105,7 @@ LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool micro
   Value cosValue = node.getInputs()[microsoft ? 2 : 1], sinValue = node.getInputs()[microsoft ? 3 : 2];
   unsigned idsAt = microsoft ? 1 : 3;
   Known *ids = raiser.hasInput(node, idsAt) ? &raiser.input(node, idsAt) : nullptr;
+  Value idsValue = ids ? node.getInputs()[idsAt] : Value();
   if (ids && raiser.known(cosValue).rank() == 2)
     raiser.limitIndices(node.getInputs()[idsAt], raiser.known(cosValue).sizes[0]);
   // Rows that a Gather took from tables are taken here: as an otf.embedding the tables could be quantized.
@@ -124,6 +113,7 @@ LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool micro
       !ids && c && s && c.intOr("axis", 0) == 0 && s.intOr("axis", 0) == 0 && c.getInputs()[1] == s.getInputs()[1] &&
       raiser.input(c, 0).rank() == 2 && raiser.input(s, 0).rank() == 2 && raiser.input(c, 1).rank() == 2) {
     ids = &raiser.input(c, 1);
+    idsValue = c.getInputs()[1];
     raiser.limitIndices(c.getInputs()[1], raiser.input(c, 0).sizes[0]);
     cosValue = raiser.source(c.getInputs()[0]);
     sinValue = raiser.source(s.getInputs()[0]);
@@ -173,6 +163,8 @@ LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool micro
     Value index = arith::IndexCastOp::create(b, node.getLoc(), b.getIndexType(), id);
     return first ? arith::AddIOp::create(b, node.getLoc(), index, position).getResult() : index;
   };
+  if (ids && (first || !isModelInput(raiser, idsValue)))
+    limitPositions(raiser, idsValue, cos.sizes[0], rows, positions, place);
   Known c = rotaryTable(raiser, cos, rows, positions, rotated, interleaved, place);
   Known s = rotaryTable(raiser, sin, rows, positions, rotated, interleaved, place);
   Known result = rotate(raiser, x, c, s, interleaved, /*positionsFirst=*/flat);

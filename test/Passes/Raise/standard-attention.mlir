@@ -2,7 +2,7 @@
 // RUN: otf-opt --otf-import --split-input-file %s | FileCheck %s
 
 // Attention 24 with a past: heads come apart, the past is a cache whose length becomes "past", causality and the mask,
-// which is as long as the model says and not as the keys, become one mask.
+// which is as long as the model says and not as the keys (no longer, which is looked at before), become one mask.
 // CHECK-LABEL: module
 // CHECK-DAG: otf.cache @k0 : !otf.state<1x8xf32> {input = "k0", output = "k1"}
 // CHECK-DAG: otf.cache @v0 : !otf.state<1x8xf32> {input = "v0", output = "v1"}
@@ -11,6 +11,7 @@
 // CHECK-DAG: %[[VP:.*]] = otf.state @v0
 // CHECK-DAG: %[[K:.*]] = otf.append %[[KP]]
 // CHECK-DAG: %[[V:.*]] = otf.append %[[VP]]
+// CHECK: otf.bind %{{.*}} ["attention_0"]
 // CHECK: %[[MASK:.*]] = tensor.generate
 // CHECK: tensor<?x1x?x?xi1, #otf.dims<"b", "s", "past + s">>
 // CHECK: otf.attention %{{.*}}, %[[K]], %[[V]] mask %[[MASK]] {scale = 2.500000e-01 : f32}
