@@ -143,24 +143,14 @@ void raise::limitPositions(Raiser &raiser, Value of, const Size &rows, const Siz
         Program p(b, *raiser.currentLocation);
         return p.fold(p.extent(batch), p.number(b.getI64Type(), 0), [&](Value entry, Value before) {
           return p.fold(p.extent(positions), before, [&](Value position, Value carried) {
-            Value fits = p.inside(place(b, entry, position), p.extent(rows));
+            Value row = p.fromStart(place(b, entry, position), p.extent(rows));
+            Value fits = p.inside(row, p.extent(rows));
             return p.select(fits, carried, p.number(b.getI64Type(), -1));
           });
         });
       });
-  raiser.bind(inside.tensor, "positions_in_the_rotary_table");
-}
-
-bool raise::isModelInput(Raiser &raiser, Value value) {
-  while (auto node = value.getDefiningOp<onnx::NodeOp>()) {
-    bool moves = node.is("Reshape") || node.is("Unsqueeze") || node.is("Squeeze") ||
-                 node.is("Flatten") || node.is("Identity") ||
-                 (node.is("Cast") && isa<IntegerType>(raiser.internalType(node.intOr("to", 0))));
-    if (!moves)
-      return false;
-    value = node.getInputs()[0];
-  }
-  return isa<BlockArgument>(value);
+  raiser.bind(inside.tensor, "positions_fit",
+              "a position is outside the table of its rotary embedding");
 }
 
 Known raise::rotaryTable(Raiser &raiser, Known &table, const Size &batch, const Size &positions,
@@ -174,7 +164,8 @@ Known raise::rotaryTable(Raiser &raiser, Known &table, const Size &batch, const 
       return raiser.element(b, table, ValueRange{i[0], i[1], pair});
     // The run has ended, or will, where a position is outside; it must not become a read outside.
     Value last = extentOf(b, l, table.sizes[0] - Size(1)), zero = arith::ConstantIndexOp::create(b, l, 0);
-    Value row = arith::MaxSIOp::create(b, l, arith::MinSIOp::create(b, l, place(b, i[0], i[1]), last), zero);
+    Value from = Program(b, l).fromStart(place(b, i[0], i[1]), extentOf(b, l, table.sizes[0]));
+    Value row = arith::MaxSIOp::create(b, l, arith::MinSIOp::create(b, l, from, last), zero);
     return raiser.element(b, table, ValueRange{row, pair});
   });
 }

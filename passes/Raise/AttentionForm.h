@@ -68,13 +68,11 @@ std::optional<Known> concatStep(Raiser &, onnx::NodeOp, Known &past, Known &upda
 using Place =
     llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value batch, mlir::Value position)>;
 
-/// Ends a run where one of the positions lies outside a table of `rows`. `of` is the ONNX value
-/// that the positions depend on: what all layers share is looked at once.
+/// Ends a run where one of the positions, which may count from the end, lies outside a table of
+/// `rows`. `of` is the ONNX value that the positions depend on: what all layers share is looked at
+/// once.
 void limitPositions(Raiser &, mlir::Value of, const Size &rows, const Size &batch,
                     const Size &positions, Place);
-/// Whether a value is an input of the model, perhaps under another shape: Raiser::limitIndices says
-/// its limit.
-bool isModelInput(Raiser &, mlir::Value);
 
 /// cos or sin for each position, [B or 1, S, R], from a table of [positions, R / 2].
 Known rotaryTable(Raiser &, Known &table, const Size &batch, const Size &positions, int64_t rotated,

@@ -6,7 +6,7 @@
 #include "passes/Raise/AttentionForm.h"
 
 #include "dialects/ONNX/ElementType.h"
-#include "passes/Raise/Numbers.h"
+#include "passes/Raise/Program.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -63,11 +63,14 @@ FailureOr<std::optional<Known>> maskOf(Raiser &raiser, onnx::NodeOp node, Attent
     // Of sizes that only a run tells, it is looked at once for all layers.
     std::string key = "mask " + have.str() + " of " + keys.str();
     if (!keys.isAtLeast(have) &&
-        raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, keys}).second &&
-        failed(settled(
-            raiser, node, {},
-            Check{maximum(have, keys), keys, "the mask's keys, at most as many as there are,"})))
-      return failure();
+        raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, keys}).second) {
+      Known fits = raiser.generated(Element::Int64, {Size(1)}, [&](OpBuilder &b, ValueRange) {
+        Program p(b, l);
+        Value longer = p.less(p.extent(keys), p.extent(have));
+        return p.select(longer, p.number(b.getI64Type(), -1), p.number(b.getI64Type(), 0));
+      });
+      raiser.bind(fits.tensor, "mask_fits", "the mask has more keys than there are");
+    }
   }
   bool byPosition = visible.causal || visible.left >= 0 || visible.right >= 0;
   bool perBatch = (byPosition && visible.offset.own) || (visible.length && visible.length->own);

@@ -155,8 +155,6 @@ LogicalResult raiseGroupQueryAttention(Raiser &raiser, onnx::NodeOp node) {
     Known *ids = raiser.hasInput(node, 9) ? &raiser.input(node, 9) : nullptr;
     if (ids && (ids->rank() != 2 || ids->sizes[0] != batch || ids->sizes[1] != steps))
       return raiser.fail(node, "position_ids must be [batch, positions]");
-    if (ids)
-      raiser.limitIndices(node.getInputs()[9], cos.sizes[0]);
     auto place = [&](OpBuilder &b, Value entry, Value position) -> Value {
       if (ids) {
         Value id = raiser.element(b, *ids, ValueRange{entry, position});
@@ -165,7 +163,7 @@ LogicalResult raiseGroupQueryAttention(Raiser &raiser, onnx::NodeOp node) {
       return arith::AddIOp::create(b, l, offset.at(b, l, entry), position);
     };
     bool interleaved = node.intOr("rotary_interleaved", 0) != 0;
-    if (!ids || !isModelInput(raiser, node.getInputs()[9]))
+    if (!ids || !raiser.limitIndices(node.getInputs()[9], cos.sizes[0]))
       limitPositions(raiser, node.getInputs()[ids ? 9 : 5], cos.sizes[0], batch, steps, place);
     const Size rows = ids || offset.own ? batch : Size(1);
     Known c = rotaryTable(raiser, cos, rows, steps, 2 * *half, interleaved, place);

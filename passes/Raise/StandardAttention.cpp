@@ -106,15 +106,12 @@ LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool micro
   unsigned idsAt = microsoft ? 1 : 3;
   Known *ids = raiser.hasInput(node, idsAt) ? &raiser.input(node, idsAt) : nullptr;
   Value idsValue = ids ? node.getInputs()[idsAt] : Value();
-  if (ids && raiser.known(cosValue).rank() == 2)
-    raiser.limitIndices(node.getInputs()[idsAt], raiser.known(cosValue).sizes[0]);
   // Rows that a Gather took from tables are taken here: as an otf.embedding the tables could be quantized.
   if (onnx::NodeOp c = raiser.node(cosValue, "Gather"), s = raiser.node(sinValue, "Gather");
       !ids && c && s && c.intOr("axis", 0) == 0 && s.intOr("axis", 0) == 0 && c.getInputs()[1] == s.getInputs()[1] &&
       raiser.input(c, 0).rank() == 2 && raiser.input(s, 0).rank() == 2 && raiser.input(c, 1).rank() == 2) {
     ids = &raiser.input(c, 1);
     idsValue = c.getInputs()[1];
-    raiser.limitIndices(c.getInputs()[1], raiser.input(c, 0).sizes[0]);
     cosValue = raiser.source(c.getInputs()[0]);
     sinValue = raiser.source(s.getInputs()[0]);
   }
@@ -163,7 +160,7 @@ LogicalResult raiseRotaryEmbedding(Raiser &raiser, onnx::NodeOp node, bool micro
     Value index = arith::IndexCastOp::create(b, node.getLoc(), b.getIndexType(), id);
     return first ? arith::AddIOp::create(b, node.getLoc(), index, position).getResult() : index;
   };
-  if (ids && (first || !isModelInput(raiser, idsValue)))
+  if (ids && (!raiser.limitIndices(idsValue, cos.sizes[0]) || first))
     limitPositions(raiser, idsValue, cos.sizes[0], rows, positions, place);
   Known c = rotaryTable(raiser, cos, rows, positions, rotated, interleaved, place);
   Known s = rotaryTable(raiser, sin, rows, positions, rotated, interleaved, place);

@@ -188,7 +188,7 @@ class Limits(Case):
         plan = self.compile(helper.make_model(graph, opset_imports=opsets, ir_version=10))
         x = np.ones((1, 2, 4, 8), np.float32)
         otf.run(plan, {"x": x, "first": np.array([2])})
-        self.refused(plan, {"x": x, "first": np.array([3])}, "positions_in_the_rotary_table")
+        self.refused(plan, {"x": x, "first": np.array([3])}, "outside the table of its rotary embedding")
 
     def test_the_counted_position_of_group_query_attention(self):
         table = numpy_helper.from_array(np.ones((6, 4), np.float32), "table")
@@ -209,7 +209,7 @@ class Limits(Case):
             if right:
                 otf.run(plan, inputs)
             else:
-                self.refused(plan, inputs, "positions_in_the_rotary_table")
+                self.refused(plan, inputs, "outside the table of its rotary embedding")
 
     def test_a_mask_of_more_keys_than_there_are_ends_the_run(self):
         node = helper.make_node("Attention", ["q", "k", "k", "mask"], ["y"])
@@ -220,7 +220,7 @@ class Limits(Case):
         inputs = {"q": rng.standard_normal((1, 2, 3, 8)).astype(np.float32),
                   "k": rng.standard_normal((1, 2, 4, 8)).astype(np.float32)}
         otf.run(plan, inputs | {"mask": np.zeros((3, 2), np.float32)})  # keys without one are hidden
-        self.refused(plan, inputs | {"mask": np.zeros((3, 5), np.float32)}, "attention_0")
+        self.refused(plan, inputs | {"mask": np.zeros((3, 5), np.float32)}, "the mask has more keys than there are")
 
     def refused(self, plan, inputs, what):
         with self.assertRaises(AssertionError) as caught:

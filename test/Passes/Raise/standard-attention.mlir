@@ -11,7 +11,7 @@
 // CHECK-DAG: %[[VP:.*]] = otf.state @v0
 // CHECK-DAG: %[[K:.*]] = otf.append %[[KP]]
 // CHECK-DAG: %[[V:.*]] = otf.append %[[VP]]
-// CHECK: otf.bind %{{.*}} ["attention_0"]
+// CHECK: otf.bind %{{.*}} ["mask_fits_0"]
 // CHECK: %[[MASK:.*]] = tensor.generate
 // CHECK: tensor<?x1x?x?xi1, #otf.dims<"b", "s", "past + s">>
 // CHECK: otf.attention %{{.*}}, %[[K]], %[[V]] mask %[[MASK]] {scale = 2.500000e-01 : f32}
