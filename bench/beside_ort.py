@@ -15,17 +15,18 @@ import onnxruntime as ort
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def compiled(build, model, recipe, folder):
+def compiled(build, model, recipe, folder, target="cpu"):
     plan = pathlib.Path(folder) / f"{model.parent.name}-{recipe}.plan"
-    subprocess.run([build / "bin/otf-compile", model, "-o", plan, f"--recipe={recipe}", "--target=cpu"], check=True)
+    subprocess.run([build / "bin/otf-compile", model, "-o", plan, f"--recipe={recipe}", f"--target={target}",
+                    *(["--cuda-arch=none"] if target == "cuda" else [])], check=True, stdout=subprocess.DEVNULL)
     return plan
 
 
 class Ours:
-    def __init__(self, build, plan, feeds, threads):
+    def __init__(self, build, plan, feeds, threads, device="cpu"):
         self.folder = tempfile.TemporaryDirectory()
         self.out = pathlib.Path(self.folder.name) / "out"
-        self.command = [build / "bin/otf-exec", "run", plan, "--threads", str(threads), "--output-dir", self.out]
+        self.command = [build / "bin/otf-exec", "run", plan, f"--device={device}", "--threads", str(threads), "--output-dir", self.out]
         for number, (name, array) in enumerate(feeds.items()):
             path = pathlib.Path(self.folder.name) / f"{number}.npy"
             np.save(path, array)

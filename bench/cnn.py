@@ -19,6 +19,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--recipe", default="none")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="ours; ONNX Runtime has the CPU")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
@@ -29,8 +30,8 @@ def main():
         names = [i.name for i in graph.input if i.name not in weights]
         feeds = {name: np.load(path / "set0" / f"input_{i}.npy") for i, name in enumerate(names)}
         with tempfile.TemporaryDirectory() as folder:
-            plan = compiled(args.build, model, args.recipe, folder)
-            compare(f"{path.name}, {args.recipe}, {args.threads} threads", Ours(args.build, plan, feeds, args.threads),
+            plan = compiled(args.build, model, args.recipe, folder, args.device)
+            compare(f"{path.name}, {args.recipe}, {args.device}, {args.threads} threads", Ours(args.build, plan, feeds, args.threads, args.device),
                     Peer(model, feeds, args.threads), args.rounds, args.runs)
 
 

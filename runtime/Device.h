@@ -25,7 +25,7 @@ namespace otf::runtime {
 /// One execution of a program: its sizes as numbers, its buffers as pointers of the device. All
 /// arrays belong to the session and are valid during the call.
 struct Launch {
-  /// The steps [first, last), all of them launches.
+  /// The steps [first, last), all of them launches, and either all or none of them the host's.
   size_t first, last;
   /// Dims of all steps, one after another; step s has [firstDim, firstDim + dimCount). The layout
   /// is the same in every launch, so a device keeps one table and overwrites it.
@@ -36,6 +36,8 @@ struct Launch {
   std::span<const uint32_t> grids;
   /// By index of BufferInfo. Weights are the device's own: base of the section plus offset.
   std::span<void *const> inputs, outputs, slots, states;
+  /// Their contents in bytes, for who moves them: steps of a GPU's program that the host runs.
+  std::span<const int64_t> inputBytes, outputBytes, slotBytes, stateBytes;
   /// Two launches of a queue with the same `shape` have equal pointers and grids, and the same
   /// steps with an extent of 0; only dims (and other extents) differ. So a graph captured for a
   /// shape may be replayed after the dims table was updated. Shapes come back (a long prompt, then
@@ -77,7 +79,7 @@ public:
   virtual const ProgramInfo &program() const = 0;
   /// Host code may read and write memory from allocate(): copies are then left out.
   virtual bool hostVisible() const = 0;
-  /// `threads`: of the host, 0 for all available cores; a GPU ignores it.
+  /// `threads`: of the host, 0 for all available cores; on a GPU, for what the host runs.
   virtual Result<std::unique_ptr<Queue>> createQueue(unsigned threads) const = 0;
 };
 
@@ -89,6 +91,10 @@ Result<std::unique_ptr<Device>> makeDevice(const PlanFile &plan, std::string_vie
 /// runtime/CPU/CpuDevice.cpp and runtime/CUDA/CudaDevice.cpp define them.
 Result<std::unique_ptr<Device>> makeCpuDevice(const PlanFile &plan, std::string_view argument);
 Result<std::unique_ptr<Device>> makeCudaDevice(const PlanFile &plan, std::string_view argument);
+
+
+/// The CPU as the helper of a GPU: it runs only those steps of `program` that are the host's.
+Result<std::unique_ptr<Device>> makeHostDevice(const PlanFile &plan, const ProgramInfo &program);
 
 } // namespace otf::runtime
 

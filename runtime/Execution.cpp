@@ -73,6 +73,13 @@ Status Session::launchSteps(size_t first, size_t last) {
                            ? inputs[i].data()
                            : pointers[program.slots.size() + plan.outputs.size() + i];
   launch.inputs = inputPointers;
+  inputBytes.clear();
+  for (size_t i = 0; i < plan.inputs.size(); ++i)
+    inputBytes.push_back(inputs[i].size);
+  launch.inputBytes = inputBytes;
+  launch.outputBytes = outputBytes;
+  launch.slotBytes = std::span<const int64_t>(blockBytes).first(program.slots.size());
+  launch.stateBytes = stateBytes;
 
   dims.resize(program.dims.size());
   for (size_t i = 0; i < dims.size(); ++i)
@@ -168,7 +175,8 @@ Status Session::execute() {
   int64_t left = iterations;
   for (size_t at = 0; at < program.steps.size();) {
     size_t last = at;
-    while (last < program.steps.size() && program.steps[last].kind == StepKind::launch)
+    while (last < program.steps.size() && program.steps[last].kind == StepKind::launch &&
+           program.steps[last].host.empty() == program.steps[at].host.empty())
       ++last;
     if (at != 0)
       OTF_TRY(prepareBlocks());
@@ -177,6 +185,8 @@ Status Session::execute() {
     at = last;
     if (at == program.steps.size())
       break;
+    if (program.steps[at].kind == StepKind::launch)
+      continue; // on the other side
     const StepInfo &step = program.steps[at];
     size_t next = at + 1;
     if (step.kind == StepKind::bind) {

@@ -197,7 +197,11 @@ struct MetadataReader {
     if (info.grain == 0)
       return bad("step '", info.kernel, "' has grain 0");
     size_t axes = count(from.grid());
-    bool needsGrid = program.target == "cuda" && info.kind == StepKind::launch;
+    info.host = view(from.host());
+    info.written = from.written();
+    if (info.written > info.bufferCount)
+      return bad("step '", info.kernel, "' writes ", info.written, " of ", info.bufferCount, " buffers");
+    bool needsGrid = program.target == "cuda" && info.kind == StepKind::launch && info.host.empty();
     if (axes > 3 || info.block > 1024 || (needsGrid && axes == 0))
       return bad("step '", info.kernel, "' has a grid of ", axes, " axes and blocks of ",
                  info.block);

@@ -72,6 +72,8 @@ struct StepInfo {
   uint32_t grain;
   SizeId grid[3];
   uint32_t block, shared;
+  std::string_view host; // why the host runs this step of a GPU's program; empty: the GPU does
+  uint32_t written;      // how many of the last buffers are written, beside states
 };
 
 struct ProgramInfo {

@@ -119,7 +119,7 @@ private:
   std::vector<uint32_t> grids;
   std::vector<void *> inputPointers;
   std::vector<std::vector<int64_t>> outputShapes;
-  std::vector<int64_t> outputBytes;
+  std::vector<int64_t> inputBytes, outputBytes;
   std::vector<uint64_t> stepNanoseconds;
   std::vector<std::byte> staging;
   std::vector<int64_t> stateShape;

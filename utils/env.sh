@@ -5,6 +5,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${OTF_BUILD_DIR:-$root/build}
 python=$build/venv/bin/python
+[ -x "$python" ] || python=python3 # before setup, and where a folder of built tools was brought alone
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 PYTHONDONTWRITEBYTECODE=1
 export CCACHE_SLOPPINESS=pch_defines,time_macros # without these it does not cache what a precompiled header was used for
 mkdir -p "$build"

@@ -69,6 +69,7 @@ private:
     errors.print(message.str());
     return failure();
   }
+  LogicalResult refuseHost(const std::map<std::string, std::string> &host);
   void summarise(const StreamEncoder &weights, const std::vector<Section> &sections);
   std::string modelName() const;
 
@@ -216,6 +217,22 @@ void Compilation::summarise(const StreamEncoder &weights, const std::vector<Sect
   out << llvm::format(", %.1f s\n", progress.seconds());
 }
 
+/// The first launch of a kernel that only the host can run, as an error.
+LogicalResult Compilation::refuseHost(const std::map<std::string, std::string> &host) {
+  LogicalResult result = success();
+  module->walk([&](plan::LaunchOp launch) {
+    auto found = host.find(launch.getKernel().str());
+    if (found == host.end())
+      return WalkResult::advance();
+    std::string node = labelOf(launch.getLoc());
+    result = fail(file->path() + ": " + (node.empty() ? "" : node + ": ") + "kernel '" + found->first +
+                  "' has no CUDA form: " + found->second +
+                  " (leave out --strict-placement, and the host runs it)");
+    return WalkResult::interrupt();
+  });
+  return result;
+}
+
 LogicalResult Compilation::emitPlan() {
   // Everything that may fail for the model's or the machine's sake comes before the long work.
   llvm::Expected<std::string> generation = generationSettings(file->companions());
@@ -228,7 +245,7 @@ LogicalResult Compilation::emitPlan() {
   if (failed(weights))
     return failure();
 
-  AssemblyOptions assembly{producer, modelName(), *generation, options.cpu, options.cuda, {}};
+  AssemblyOptions assembly{producer, modelName(), *generation, options.cpu, options.cuda, {}, {}};
   std::vector<CodeBlob> objects;
   CudaCode cuda;
   if (options.cpu) {
@@ -245,6 +262,15 @@ LogicalResult Compilation::emitPlan() {
       return failure();
     cuda = std::move(*generated);
     assembly.geometry = cuda.geometry;
+    assembly.host = cuda.host;
+    if (options.strictPlacement && failed(refuseHost(cuda.host)))
+      return failure();
+    if (!options.cpu && !cuda.host.empty()) {
+      FailureOr<std::vector<CodeBlob>> generated = generateHost(*module, cuda.host);
+      if (failed(generated))
+        return failure();
+      objects = std::move(*generated);
+    }
   }
   FailureOr<plan::model::Plan> metadata = assemblePlan(*module, *weights, assembly);
   if (failed(metadata))
@@ -311,6 +337,8 @@ LogicalResult Compilation::emitPlan() {
                   ")");
   }
   summarise(*weights, sections);
+  for (const auto &[kernel, reason] : cuda.host)
+    llvm::outs() << "on the host: " << kernel << ": " << reason << "\n";
   return success();
 }
 
@@ -332,7 +360,11 @@ CompileStatus Compilation::run() {
   switch (options.emit) {
   case Emit::cuda: {
     FailureOr<CudaCode> code = generateCuda(*module, {}, missing);
-    return status(failed(code) ? failure() : emitText([&](auto &out) { out << code->source; }));
+    return status(failed(code) ? failure() : emitText([&](auto &out) {
+      out << code->source;
+      for (auto &[kernel, reason] : code->host)
+        out << "// " << kernel << " is the host's: " << reason << "\n";
+    }));
   }
   case Emit::llvm: {
     FailureOr<std::string> text = generateLlvmText(*module);

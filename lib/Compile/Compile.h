@@ -23,6 +23,7 @@ struct CompileOptions {
   Emit emit = Emit::plan;
   bool cpu = true, cuda = false;
   std::vector<std::string> cudaArchitectures; ///< "sm_90"; only with cuda
+  bool strictPlacement = false; ///< a kernel that the host would have to run for the GPU is an error
   bool dryRun = false; ///< do all the work and say what the plan would be, but write none
   bool verbose = false;
   unsigned threads = 2; ///< that encode weights

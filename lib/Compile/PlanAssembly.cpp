@@ -402,6 +402,7 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
 
   model::Step &step = program.steps.emplace_back();
   step.kernel = op.getKernel().str();
+  step.written = uint32_t(op.getOutputs().size());
   step.label = labelOf(op.getLoc());
   for (Value value : llvm::concat<Value>(op.getInputs(), op.getOutputs()))
     if (failed(buffer(op, value, step.buffers.emplace_back())))
@@ -447,6 +448,10 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
 
   if (!options.cuda)
     return success();
+  if (options.host.count(step.kernel)) {
+    cudaGrids.emplace_back();
+    return success();
+  }
   auto geometry = options.geometry.find(step.kernel);
   if (geometry == options.geometry.end())
     return op.emitOpError() << "has no CUDA launch geometry for @" << op.getKernel();
@@ -524,6 +529,10 @@ FailureOr<model::Plan> Assembler::run() {
     for (auto [step, grid] : llvm::zip_equal(program.steps, cudaGrids)) {
       if (step.kind != model::StepKind::launch)
         continue;
+      if (auto host = options.host.find(step.kernel); host != options.host.end()) {
+        step.host = host->second;
+        continue;
+      }
       const LaunchGeometry &geometry = options.geometry.at(step.kernel);
       step.grid = grid;
       step.block = geometry.block;

@@ -25,8 +25,9 @@ struct AssemblyOptions {
   std::string producer, model, generation;
   bool cpu = true;
   bool cuda = false;
-  /// By kernel, for every kernel that is launched, where `cuda`.
+  /// By kernel, for every kernel that is launched, where `cuda`: how the GPU runs it, or why the host does.
   std::map<std::string, LaunchGeometry> geometry;
+  std::map<std::string, std::string> host;
 };
 
 /// Everything but `objects` and `cubins`, whose places the writer of the sections knows.

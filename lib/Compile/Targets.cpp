@@ -28,6 +28,15 @@ FailureOr<std::vector<CodeBlob>> generateCpu(ModuleOp planned) {
   return objects;
 }
 
+FailureOr<std::vector<CodeBlob>>
+generateHost(ModuleOp planned, const std::map<std::string, std::string> &host) {
+  OwningOpRef<ModuleOp> some = planned.clone();
+  for (auto kernel : llvm::make_early_inc_range(some->getOps<plan::KernelOp>()))
+    if (!host.count(kernel.getSymName().str()))
+      kernel.erase();
+  return generateCpu(*some);
+}
+
 FailureOr<std::string> generateLlvmText(ModuleOp planned) {
   return cpu::emitLlvmText(planned, "avx2", cpu::LlvmStage::Optimised);
 }
@@ -58,12 +67,11 @@ static std::string compileCubins(const runtime::Nvrtc &nvrtc, const std::string 
 
 FailureOr<CudaCode> generateCuda(ModuleOp planned, ArrayRef<std::string> architectures,
                                  bool &missing) {
-  std::optional<cuda::CudaSource> source = cuda::emitCudaSource(planned);
-  if (!source)
-    return failure();
+  cuda::CudaSource source = cuda::emitCudaSource(planned);
   CudaCode code;
-  code.source = std::move(source->text);
-  for (cuda::CudaKernel &kernel : source->kernels)
+  code.source = std::move(source.text);
+  code.host = std::move(source.host);
+  for (cuda::CudaKernel &kernel : source.kernels)
     code.geometry[kernel.name] = {{kernel.grid, 1, 1}, kernel.block, kernel.shared};
   if (architectures.empty())
     return code;

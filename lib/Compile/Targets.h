@@ -22,10 +22,15 @@ struct CudaCode {
   std::string source;
   std::vector<CodeBlob> cubins;
   std::map<std::string, LaunchGeometry> geometry;
+  std::map<std::string, std::string> host; ///< kernels without CUDA form, and why
 };
 
 /// Shared objects for every instruction set level.
 mlir::FailureOr<std::vector<CodeBlob>> generateCpu(mlir::ModuleOp planned);
+
+/// The same of the kernels in `host` alone.
+mlir::FailureOr<std::vector<CodeBlob>>
+generateHost(mlir::ModuleOp planned, const std::map<std::string, std::string> &host);
 
 /// LLVM IR of the first level, as text.
 mlir::FailureOr<std::string> generateLlvmText(mlir::ModuleOp planned);

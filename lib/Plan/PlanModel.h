@@ -76,6 +76,8 @@ struct Step {
   std::vector<uint32_t> symbols; // of a bind
   uint32_t target = 0;           // of a branch or jump
   std::string message;           // of a bind
+  std::string host;              // CUDA: why the host runs this step; empty: the GPU does
+  uint32_t written = 0;          // how many of the last buffers a launch writes
 };
 
 struct Program {

@@ -96,6 +96,7 @@ private:
 
   fb::Offset<plan::Step> step(const Step &s) {
     auto kernel = string(s.kernel), label = string(s.label);
+    auto host = s.host.empty() ? fb::Offset<fb::String>() : string(s.host);
     auto buffers = list<plan::Buffer>(s.buffers, [&](auto &x) {
       return CreateBuffer(b, plan::Space(x.space), x.index, x.offset);
     });
@@ -105,7 +106,7 @@ private:
     auto message = s.message.empty() ? 0 : string(s.message);
     auto symbols = s.symbols.empty() ? 0 : b.CreateVector(s.symbols);
     return CreateStep(b, kernel, label, buffers, dims, extent, s.grain, grid, s.block, s.shared,
-                      plan::StepKind(s.kind), symbols, s.target, message);
+                      plan::StepKind(s.kind), symbols, s.target, message, host, s.written);
   }
 
   fb::Offset<plan::Program> program(const Program &p) {

@@ -39,7 +39,9 @@ bool supports(std::string_view level) {
 
 class CpuDevice final : public Device {
 public:
-  CpuDevice(const PlanFile &plan, const ProgramInfo &program) : plan(plan), steps(program) {}
+  /// `helper`: of a GPU, for the steps that it leaves to the host.
+  CpuDevice(const PlanFile &plan, const ProgramInfo &program, bool helper = false)
+      : plan(plan), steps(program), helper(helper) {}
 
   Status load(std::string_view wanted) {
     const CodeInfo *code = nullptr;
@@ -63,7 +65,7 @@ public:
     level = code->level;
     OTF_TRY(object.load(code->bytes));
     for (const StepInfo &step : steps.steps) {
-      if (step.kind != StepKind::launch) {
+      if (step.kind != StepKind::launch || (helper && step.host.empty())) {
         kernels.push_back(nullptr);
         continue;
       }
@@ -82,6 +84,7 @@ public:
 
   const PlanFile &plan;
   const ProgramInfo &steps;
+  const bool helper;
   std::vector<otf_kernel> kernels; // one a step
 
 private:
@@ -254,6 +257,12 @@ Result<std::unique_ptr<Device>> makeCpuDevice(const PlanFile &plan, std::string_
     return deviceError("device 'cpu': the plan has no program for it (compile with --target=cpu)");
   auto device = std::make_unique<CpuDevice>(plan, *program);
   OTF_TRY(device->load(argument));
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+Result<std::unique_ptr<Device>> makeHostDevice(const PlanFile &plan, const ProgramInfo &program) {
+  auto device = std::make_unique<CpuDevice>(plan, program, /*helper=*/true);
+  OTF_TRY(device->load({}));
   return std::unique_ptr<Device>(std::move(device));
 }
 

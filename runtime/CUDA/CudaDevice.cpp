@@ -6,8 +6,10 @@
 // A queue is a stream. It runs a list of steps as plain launches the first time and captures it as
 // a graph when the same shape comes again, as it does at every token: a launch costs the host some
 // microseconds, a graph one launch for all. Sizes that change from token to token live in a table
-// in device memory, and the copy that refreshes it is the graph's first node.
+// in device memory, and the copy that refreshes it is the graph's first node. Steps that the plan leaves to the
+// host come as launches of their own (HostSteps.h).
 #include "runtime/CUDA/Driver.h"
+#include "runtime/CUDA/HostSteps.h"
 #include "runtime/CUDA/JitCache.h"
 #include "runtime/Device.h"
 
@@ -64,6 +66,12 @@ public:
     Gpu::Current current(*gpu);
     OTF_TRY(loadCode());
     OTF_TRY(findKernels());
+    if (std::any_of(steps.steps.begin(), steps.steps.end(), [](auto &s) { return !s.host.empty(); })) {
+      Result<std::unique_ptr<Device>> made = makeHostDevice(plan, steps);
+      if (!made.ok())
+        return made.status();
+      host = std::move(made.value());
+    }
     return uploadWeights();
   }
 
@@ -79,6 +87,7 @@ public:
   const std::unique_ptr<Gpu> gpu;
   Pointer weights = 0;
   std::vector<Function> kernels; // one a step
+  std::unique_ptr<Device> host;  // for the steps that are the host's, if there are any
 
 private:
   Status loadCode() {
@@ -117,7 +126,7 @@ private:
     const Driver &d = gpu->driver();
     std::map<std::string_view, Function> known;
     for (const StepInfo &step : steps.steps) {
-      if (step.kind != StepKind::launch) {
+      if (step.kind != StepKind::launch || !step.host.empty()) {
         kernels.push_back(nullptr);
         continue;
       }
@@ -199,7 +208,13 @@ public:
       d.streamDestroy(stream);
   }
 
-  Status start() {
+  Status start(unsigned threads) {
+    if (device.host) {
+      Result<std::unique_ptr<Queue>> cpu = device.host->createQueue(threads);
+      if (!cpu.ok())
+        return cpu.status();
+      host = std::make_unique<HostSteps>(device.steps, std::move(cpu.value()));
+    }
     Gpu::Current current(gpu);
     OTF_TRY(d.check(d.streamCreate(&stream, kNonBlockingStream), "cuStreamCreate"));
     dimBytes = device.steps.dims.size() * sizeof(int64_t);
@@ -266,6 +281,8 @@ public:
   }
 
   Status run(const Launch &launch) override {
+    if (!device.steps.steps[launch.first].host.empty())
+      return host->run(launch, *this);
     Gpu::Current current(gpu);
     if (running) // the table's mirror may still be read
       OTF_TRY(wait("running the plan"));
@@ -410,11 +427,12 @@ private:
   std::vector<Captured> graphs;
   std::vector<void *> allocations;
   std::vector<Pointer> parameters;
+  std::unique_ptr<HostSteps> host;
 };
 
-Result<std::unique_ptr<Queue>> CudaDevice::createQueue(unsigned) const {
+Result<std::unique_ptr<Queue>> CudaDevice::createQueue(unsigned threads) const {
   auto queue = std::make_unique<CudaQueue>(*this);
-  OTF_TRY(queue->start());
+  OTF_TRY(queue->start(threads));
   return std::unique_ptr<Queue>(std::move(queue));
 }
 

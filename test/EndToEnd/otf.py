@@ -17,6 +17,7 @@ import numpy as np
 here = pathlib.Path(__file__).resolve().parent
 fixtures = here / "fixtures"
 build = here.parent.parent / "build"
+target = "cpu"  # what plans are compiled for and run on
 smollm2 = {"f32": None, "f16": None, "f32-genai": None, "f32-opset23": None}  # folders, where they are there
 
 
@@ -37,16 +38,21 @@ def succeed(*command, **options):
     return out
 
 
+def target_flags():
+    """Of otf-compile. The machine that runs a plan compiles it for its own GPU."""
+    return [f"--target={target}", *(["--cuda-arch=none"] if target == "cuda" else [])]
+
+
 def plan(model, recipe="none"):
     """The plan of a model. It is compiled again only when the compiler or the model is newer, so a second run is quick."""
     model = pathlib.Path(model)
     folder = build / "test-plans"
     folder.mkdir(parents=True, exist_ok=True)
     name = model.name if model.is_dir() else f"{model.parent.name}-{model.stem}"
-    path = folder / f"{name}-{recipe}.plan"
+    path = folder / f"{name}-{recipe}{'' if target == 'cpu' else '-' + target}.plan"
     newest = max(os.stat(tool("otf-compile")).st_mtime, os.stat(model).st_mtime)
     if not path.exists() or path.stat().st_mtime < newest:
-        succeed(tool("otf-compile"), model, "-o", path, f"--recipe={recipe}")
+        succeed(tool("otf-compile"), model, "-o", path, f"--recipe={recipe}", *target_flags())
     return path
 
 
@@ -54,7 +60,7 @@ def run(plan_path, inputs, *flags):
     """Arrays in, arrays out, by name, through `otf-exec run`."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        command = [tool("otf-exec"), "run", plan_path, "--output-dir", folder / "out", *flags]
+        command = [tool("otf-exec"), "run", plan_path, f"--device={target}", "--output-dir", folder / "out", *flags]
         for number, (name, array) in enumerate(inputs.items()):
             np.save(folder / f"{number}.npy", array)
             command += ["--input", f"{name}={folder / f'{number}.npy'}"]
@@ -65,7 +71,7 @@ def run(plan_path, inputs, *flags):
 def generate(plan_path, ids, count, *flags):
     """Greedy tokens after `ids`."""
     out = succeed(tool("otf-exec"), "generate", plan_path, "--prompt-ids", ",".join(map(str, ids)), "--greedy",
-                  "--ignore-eos", "--max-tokens", count, "--json", *flags)
+                  "--ignore-eos", "--max-tokens", count, "--json", f"--device={target}", *flags)
     return json.loads(out)["ids"]
 
 

@@ -2,6 +2,7 @@
 """Runs the end-to-end tests with the tools of a build and writes how they ended as JSON for utils/add_up.py.
 
     build/venv/bin/python test/EndToEnd/run.py --smollm2 build/models/smollm2-f32 [name ...]
+    build/venv/bin/python test/EndToEnd/run.py --target=cuda test_fixtures          on a machine with a GPU
 """
 import argparse
 import json
@@ -31,12 +32,13 @@ class Result(unittest.TextTestResult):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=otf.build)
+    parser.add_argument("--target", choices=("cpu", "cuda"), default=otf.target, help="what models are compiled for and run on")
     parser.add_argument("--smollm2", help="folder of SmolLM2-135M-Instruct in f32")
     parser.add_argument("--smollm2-f16", help="the same in f16")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("names", nargs="*", help="tests to run, for instance test_fixtures; all by default")
     args = parser.parse_args()
-    otf.build = args.build.resolve()
+    otf.build, otf.target = args.build.resolve(), args.target
     for kind, folder in (("f32", args.smollm2), ("f16", args.smollm2_f16), ("f32-genai", None), ("f32-opset23", None)):
         folder = pathlib.Path(folder or otf.build / "models" / f"smollm2-{kind}")
         otf.smollm2[kind] = folder if folder.is_dir() else None

@@ -53,7 +53,7 @@ def compiled(proto, feeds, recipe="none"):
         folder = pathlib.Path(folder)
         onnx.save(proto, str(folder / "model.onnx"))
         otf.succeed(otf.tool("otf-compile"), folder / "model.onnx", "-o", folder / "p.plan", f"--recipe={recipe}", "--report",
-                    folder / "report.json")
+                    folder / "report.json", *otf.target_flags())
         got = otf.run(folder / "p.plan", feeds)
         return [got[name] for name in sorted(got)], json.loads((folder / "report.json").read_text())
 

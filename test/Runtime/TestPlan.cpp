@@ -79,6 +79,12 @@ bool writePlan(const char *path, const Plan &plan) {
   writer.beginSection(plan::SectionKind::objects);
   writer.append(testKernels());
   writer.endSection();
+  if (!plan.cubins.empty()) {
+    const char nothing[64] = {};
+    writer.beginSection(plan::SectionKind::cubins);
+    writer.append(nothing, sizeof nothing);
+    writer.endSection();
+  }
   std::string error;
   if (writer.finish(error))
     return true;

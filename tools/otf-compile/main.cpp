@@ -64,6 +64,8 @@ static int parseAndRun(int argc, char **argv) {
                      "target cuda; none: compile when the plan runs")
           ->delimiter(',')
           ->allow_extra_args(false);
+  auto *strict = app.add_flag("--strict-placement", options.strictPlacement,
+                              "with target cuda, a kernel that only the host can run is an error");
   app.add_option("--emit", options.emit,
                  "plan, or text of a stage: onnx-ir, imported, annotated, quantized, fused, "
                  "planned, cuda, llvm")
@@ -100,6 +102,8 @@ static int parseAndRun(int argc, char **argv) {
     (target == "cpu" ? options.cpu : options.cuda) = true;
   if (architectures->count() && !options.cuda)
     return usageError("--cuda-arch needs --target=cuda");
+  if (strict->count() && !options.cuda)
+    return usageError("--strict-placement needs --target=cuda");
   if (options.cuda && !architectures->count())
     options.cudaArchitectures = {"sm_75", "sm_86", "sm_89", "sm_90", "sm_120"};
   if (options.cudaArchitectures == std::vector<std::string>{"none"})

@@ -48,6 +48,9 @@ struct BenchOptions : PlanOptions {
 
 // Each returns the exit status.
 int run(const RunOptions &options);
+/// Runs what lines of standard input say, {"plan", "inputs": {name: file}, "output_dir"} each, and prints the
+/// status of each. A GPU is opened once for all: that takes longer than most tests.
+int batch(const PlanOptions &options);
 int generate(const TextOptions &options);
 int chat(const TextOptions &options);
 int bench(const BenchOptions &options);

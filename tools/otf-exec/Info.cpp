@@ -59,6 +59,24 @@ Json tensorsJson(const PlanFile &plan, const std::vector<TensorInfo> &tensors) {
   return list;
 }
 
+/// Who runs a program's steps. On a GPU the host has those kernels that have no CUDA form, each with the reason,
+/// and it always reads the data that control steps decide by.
+Json stepsJson(const ProgramInfo &program) {
+  uint64_t device = 0, host = 0, control = 0;
+  std::map<std::string, std::pair<uint64_t, std::string>> kernels;
+  for (const StepInfo &step : program.steps) {
+    (step.kind != StepKind::launch ? control : step.host.empty() ? device : host) += 1;
+    if (!step.host.empty()) {
+      auto &[steps, reason] = kernels[step.kernel];
+      ++steps, reason = step.host;
+    }
+  }
+  Json list = Json::array();
+  for (auto &[kernel, entry] : kernels)
+    list.push_back({{"kernel", kernel}, {"steps", entry.first}, {"reason", entry.second}});
+  return {{"device", device}, {"host", host}, {"control", control}, {"host_kernels", list}};
+}
+
 Json describe(const PlanFile &plan) {
   Json json;
   json["producer"] = plan.producer;
@@ -78,8 +96,8 @@ Json describe(const PlanFile &plan) {
   json["weights"]["total"] = weights.total.json();
   json["programs"] = Json::array();
   for (const ProgramInfo &p : plan.programs)
-    json["programs"].push_back(
-        {{"target", p.target}, {"steps", p.steps.size()}, {"slots", p.slots.size()}});
+    json["programs"].push_back({{"target", p.target}, {"steps", p.steps.size()}, {"slots", p.slots.size()},
+                                {"placement", stepsJson(p)}});
   json["code"] = Json::array();
   for (auto *list : {&plan.objects, &plan.cubins})
     for (const CodeInfo &c : *list)
@@ -112,6 +130,25 @@ void list(const char *title, const Json &items, const char *first, const char *s
   }
 }
 
+/// "cuda: 12 steps on the GPU, 1 on the host", and a line for each kernel of the host.
+void printPlacement(const Json &programs) {
+  for (const Json &program : programs) {
+    const Json &placed = program["placement"];
+    const std::string target = program["target"].get<std::string>();
+    if (target != "cuda")
+      continue;
+    std::printf("placement of %s\n", printable(target).c_str());
+    for (auto [key, what] : {std::pair("device", "on the GPU"), std::pair("host", "on the host, with CPU kernels"),
+                             std::pair("control", "of control: the host reads a size or a condition")})
+      if (uint64_t steps = placed[key].get<uint64_t>())
+        std::printf("  %5llu %s %s\n", (unsigned long long)steps, steps == 1 ? "step " : "steps", what);
+    for (const Json &kernel : placed["host_kernels"])
+      std::printf("  %5llu x %-20s %s\n", (unsigned long long)kernel["steps"].get<uint64_t>(),
+                  printable(kernel["kernel"].get<std::string>()).c_str(),
+                  printable(kernel["reason"].get<std::string>()).c_str());
+  }
+}
+
 } // namespace
 
 int info(const PlanOptions &options) {
@@ -141,8 +178,9 @@ int info(const PlanOptions &options) {
   line("= vocabulary tables", weights.vocabulary);
   line("= in total", weights.total);
   list("programs (steps)", json["programs"], "target", "steps");
+  printPlacement(json["programs"]);
   list("code (bytes)", json["code"], "level", "bytes");
-  list("placement here", json["placement"], "target", "here");
+  list("devices here", json["placement"], "target", "here");
   return finishOutput();
 }
 

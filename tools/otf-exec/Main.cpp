@@ -53,10 +53,15 @@ static std::string isPath(const std::string &text) {
   return text.empty() ? "the path is empty" : "";
 }
 
+static void runFlags(CLI::App &app, PlanOptions &o);
+
 static void planFlags(CLI::App &app, PlanOptions &o, bool runs) {
   app.add_option("plan", o.plan, "plan file, as otf-compile writes it")->required();
-  if (!runs)
-    return;
+  if (runs)
+    runFlags(app, o);
+}
+
+static void runFlags(CLI::App &app, PlanOptions &o) {
   app.add_option("--device", o.device, "cpu, cpu:<level>, cuda or cuda:<ordinal>")
       ->check(isName)->capture_default_str();
   app.add_option("--threads", o.threads, "of the CPU; 0: all available cores")
@@ -100,7 +105,7 @@ static int parseAndRun(int argc, char **argv) {
   RunOptions r;
   TextOptions g, c;
   BenchOptions b;
-  PlanOptions i, v;
+  PlanOptions i, v, s;
 
   CLI::App *run = app.add_subcommand("run", "arrays in, arrays out");
   planFlags(*run, r, true);
@@ -109,6 +114,9 @@ static int parseAndRun(int argc, char **argv) {
       ->check(whole<int64_t>(0));
   run->add_flag("--profile", r.profile, "which steps the runs of --repeat spend their time in (CPU)");
   run->add_option("--output-dir", r.outputFolder, "folder for <output>.npy")->check(isPath);
+
+  CLI::App *batch = app.add_subcommand("batch", "runs of many plans: a line of JSON on standard input each");
+  runFlags(*batch, s);
 
   CLI::App *generate = app.add_subcommand("generate", "continue a text");
   planFlags(*generate, g, true);
@@ -150,7 +158,7 @@ static int parseAndRun(int argc, char **argv) {
   if (first != "--help" && first != "-h" &&
       app.get_subcommands([&](const CLI::App *s) { return s->get_name() == first; }).empty())
     return fail("command line", otf::runtime::usageError("'", first, "': unknown (expected run, "
-                                                         "generate, chat, bench, info or verify)"));
+                                                         "batch, generate, chat, bench, info or verify)"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {
@@ -165,6 +173,7 @@ static int parseAndRun(int argc, char **argv) {
   g.hasPromptIds = ids->count() > 0;
   g.hasChatPrompt = chatPrompt->count() > 0;
   return *run        ? otf::exec::run(r)
+         : *batch    ? otf::exec::batch(s)
          : *generate ? otf::exec::generate(g)
          : *chat     ? otf::exec::chat(c)
          : *bench    ? otf::exec::bench(b)

@@ -5,12 +5,15 @@
 
 #include "runtime/Npy.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
 #include <numeric>
 #include <set>
 #include <sys/stat.h>
@@ -115,21 +118,23 @@ static Status printProfile(const Session &session, int64_t runs) {
   return {};
 }
 
-int run(const RunOptions &options) {
+/// `previous` is replaced by what this run opened, and ends only when that is open.
+static int run(const RunOptions &options, Opened &previous) {
   std::vector<std::pair<std::string, std::string>> inputs;
   if (Status status = splitInputs(options, inputs); !status.ok())
     return fail("command line", status);
   Result<Opened> opened = open(options);
   if (!opened.ok())
     return fail(options.plan, opened.status());
-  Session &session = *opened.value().session;
+  std::swap(previous, opened.value());
+  Session &session = *previous.session;
 
   for (const auto &[name, path] : inputs) {
     Result<NpyArray> array = readNpy(path);
     if (!array.ok())
       return fail(path, array.status());
     NpyArray &a = array.value();
-    for (const TensorInfo &t : opened.value().plan->inputs)
+    for (const TensorInfo &t : session.plan.inputs)
       if (t.name == name)
         a.readAs(t.type);
     if (a.isBits)
@@ -138,7 +143,7 @@ int run(const RunOptions &options) {
     if (Status status = session.setInput(name, {a.type, a.shape, a.bytes.data()}); !status.ok())
       return fail(options.plan, status);
   }
-  bool withStates = givesStates(*opened.value().plan, options);
+  bool withStates = givesStates(session.plan, options);
   if (Status status = session.run(); !status.ok())
     return fail(options.plan, status);
 
@@ -177,6 +182,45 @@ int run(const RunOptions &options) {
   if (isNew)
     rmdir(folder.c_str()); // unless outputs before this one are in it
   return fail(folder, status);
+}
+
+int run(const RunOptions &options) {
+  Opened opened;
+  return run(options, opened);
+}
+
+/// One line of a batch; false if it is none.
+static bool readLine(const std::string &line, RunOptions &to) {
+  auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("plan") || !json["plan"].is_string() ||
+      !json.contains("output_dir") || !json["output_dir"].is_string() ||
+      !json.contains("inputs") || !json["inputs"].is_object())
+    return false;
+  to.plan = json["plan"].get<std::string>();
+  to.outputFolder = json["output_dir"].get<std::string>();
+  for (auto &[name, path] : json["inputs"].items()) {
+    if (!path.is_string())
+      return false;
+    to.inputs.push_back(cat(name, "=", path.get<std::string>()));
+  }
+  return true;
+}
+
+int batch(const PlanOptions &options) {
+  Opened opened;
+  for (std::string line; std::getline(std::cin, line);) {
+    RunOptions one;
+    static_cast<PlanOptions &>(one) = options;
+    if (!readLine(line, one))
+      return fail("standard input",
+                  usageError("expected {\"plan\", \"inputs\", \"output_dir\"}, found '", line, "'"));
+    int status = run(one, opened);
+    std::printf("%d\n", status);
+    std::fflush(stdout);
+    if (status == int(Code::device)) // a GPU that failed once fails for the rest of the process
+      return status;
+  }
+  return finishOutput();
 }
 
 } // namespace otf::exec

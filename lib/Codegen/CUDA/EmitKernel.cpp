@@ -7,12 +7,16 @@
 #include "lib/Codegen/CUDA/KernelFrame.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
 namespace otf::cuda {
+
+/// Parameters of a kernel fill at most 4 KiB on every architecture; the last pointer is the sizes'.
+static constexpr unsigned kMostBuffers = 4096 / sizeof(uint64_t) - 1;
 
 otf::Size KernelFrame::gridFor(ArrayRef<otf::Size> shape) {
   constexpr int64_t kThreads = 256;
@@ -120,6 +124,8 @@ static bool bindConstant(KernelFrame &k, plan::KernelOp kernel, arith::ConstantO
         globals += text(e);
       globals += ", ";
     }
+    if (value.empty())
+      globals += "0"; // C++ has no array of nothing
     globals += "};\n";
   }
   k.memory[op.getResult()] = memory;
@@ -161,6 +167,10 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
   for (Value result : results)
     if (isa<RankedTensorType>(result.getType()) && !bindMemory(k, kernel, result, number++, true))
       return std::nullopt;
+  if (number > kMostBuffers) {
+    kernel.emitError() << "a CUDA kernel takes at most " << kMostBuffers << " buffers, and this one has " << number;
+    return std::nullopt;
+  }
   k.result = k.memory.lookup(results.front());
   for (Operation &op : body.without_terminator()) {
     if (&op == root)
@@ -198,14 +208,23 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
   return result;
 }
 
-std::optional<CudaSource> emitCudaSource(ModuleOp planned) {
+CudaSource emitCudaSource(ModuleOp planned) {
   CudaSource source;
   source.text = otfCudaDeviceLibrary;
   source.text += "#line 1 \"entries\"\n";
   for (auto kernel : planned.getOps<plan::KernelOp>()) {
+    // What the emitters complain of is no error of the compilation but the reason for the host.
+    std::string reason;
+    ScopedDiagnosticHandler listen(planned.getContext(), [&](Diagnostic &diagnostic) {
+      if (reason.empty())
+        reason = diagnostic.str();
+      return success();
+    });
     std::optional<CudaKernel> emitted = emitCuda(kernel);
-    if (!emitted)
-      return std::nullopt;
+    if (!emitted) {
+      source.host[kernel.getSymName().str()] = reason;
+      continue;
+    }
     source.text += emitted->source;
     source.kernels.push_back(std::move(*emitted));
   }

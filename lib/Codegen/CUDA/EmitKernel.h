@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,10 +36,12 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel);
 struct CudaSource {
   std::string text; ///< device library and all entries
   std::vector<CudaKernel> kernels;
+  /// Kernels that have no CUDA form, and why: the host has to run them.
+  std::map<std::string, std::string> host;
 };
 
-/// Every plan.kernel of the module, in order.
-std::optional<CudaSource> emitCudaSource(mlir::ModuleOp planned);
+/// Every plan.kernel of the module, in order. Each is in `kernels` or in `host`.
+CudaSource emitCudaSource(mlir::ModuleOp planned);
 
 } // namespace otf::cuda
 

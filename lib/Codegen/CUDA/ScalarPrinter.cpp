@@ -143,7 +143,8 @@ ScalarPrinter::split(StringRef position, ArrayRef<otf::Size> shape, Location loc
       indices[d] = left;
       break;
     }
-    std::optional<std::string> extent = size(shape[d], loc);
+    // There are no positions where an extent is 0, but the compiler warns of dividing by it.
+    std::optional<std::string> extent = size(shape[d] == otf::Size(0) ? otf::Size(1) : shape[d], loc);
     if (!extent)
       return std::nullopt;
     // Positions are never negative, and unsigned division is the cheaper one.
