@@ -78,6 +78,24 @@ static int64_t splitFor(int64_t rows, int64_t chunks) {
   return split;
 }
 
+/// Where sizes that do not change say that there are many rows, as in a convolution, a block for each block of results of
+/// the device library's gemm: a few output channels alone would leave most of the machine idle.
+static otf::Size gridOfLinear(ArrayRef<otf::Size> rows, int64_t columns, int64_t forOneRow) {
+  constexpr int64_t kBlockM = 64, kBlockN = 128; // of Linear.cuh
+  int64_t fixed = 1;
+  otf::Size others = 1;
+  for (const otf::Size &size : rows) {
+    if (std::optional<int64_t> constant = size.constant())
+      fixed *= *constant;
+    else
+      others = others * size;
+  }
+  if (fixed < kBlockM)
+    return otf::Size(forOneRow);
+  int64_t blocks = (fixed + kBlockM - 1) / kBlockM * ((columns + kBlockN - 1) / kBlockN);
+  return others * otf::Size(std::max(blocks, forOneRow));
+}
+
 bool emitLinear(KernelFrame &k, LinearOp op) {
   MatrixType type = op.getWeight().getType();
   std::optional<CodecName> codec = codecOf(op, type);
@@ -125,7 +143,7 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   k.line("});");
   --k.indent;
   int64_t tiles = (type.getRows() + 7) / 8;
-  k.grid = otf::Size((tiles * split + kWarps - 1) / kWarps);
+  k.grid = gridOfLinear(shape.drop_back(), type.getRows(), (tiles * split + kWarps - 1) / kWarps);
   return true;
 }
 

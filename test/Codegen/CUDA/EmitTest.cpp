@@ -258,6 +258,17 @@ plan.kernel @compute_0(%x: tensor<?x?xf32, #otf.dims<"d0", "d1">>)
   EXPECT_NE(source.kernels[0].source.find("y2"), std::string::npos) << source.kernels[0].source;
 }
 
+TEST(Emit, AConvolutionsGridFollowsItsRows) {
+  cuda::CudaSource source = compiled(R"mlir(
+plan.kernel @linear_3(%x: tensor<?x56x56x288xf32, #otf.dims<"d0">>, %w: !otf.matrix<64x288, #otf.encoding<f32>>) -> tensor<?x56x56x64xf32, #otf.dims<"d0">> {
+  %y = otf.linear %x, %w : (tensor<?x56x56x288xf32, #otf.dims<"d0">>, !otf.matrix<64x288, #otf.encoding<f32>>) -> tensor<?x56x56x64xf32, #otf.dims<"d0">>
+  plan.return %y : tensor<?x56x56x64xf32, #otf.dims<"d0">>
+}
+)mlir");
+  ASSERT_EQ(source.kernels.size(), 1u);
+  EXPECT_EQ(source.kernels[0].grid.str(), "49*d0"); // 3136 rows in blocks of 64, 64 columns in one of 128
+}
+
 TEST(Emit, AKernelWithAnUnprintableOperationIsTheHosts) {
   Emitted e = emit(R"mlir(
 plan.kernel @generate_2(%x: tensor<4xf32>) -> tensor<4xi32> {
