@@ -65,9 +65,9 @@ class Peer:
 
 
 def lowest_cosine(mine, theirs):
-    """Over vectors along the last axis; over the whole where that axis is too short to say anything."""
-    if mine.ndim == 0 or mine.shape[-1] < 16:
-        mine, theirs = mine.reshape(1, -1), theirs.reshape(1, -1)
+    """Of vectors along the last axis of a sequence; of whole items where there are images or few numbers."""
+    if mine.ndim != 3 or mine.shape[-1] < 16:
+        mine, theirs = (x.reshape(x.shape[0] if x.ndim > 1 and x[0].size >= 16 else 1, -1) for x in (mine, theirs))
     norms = np.linalg.norm(mine, axis=-1) * np.linalg.norm(theirs, axis=-1)
     dots = np.sum(mine * theirs, axis=-1)
     return float(np.min(np.where(norms > 0, dots / np.where(norms > 0, norms, 1), np.all(mine == theirs, axis=-1)), initial=1.0))

@@ -9,9 +9,10 @@
 // a reader takes it into its own index arithmetic, or another transpose undoes it. Each region
 // between operators that fix an order has the order of the contraction before it.
 //
-// Only results of linears themselves, and what was computed from them here, start this: an
+// Only results of linears themselves, bodies that say so, and what was computed from them here, start this: an
 // attention's heads are transposed behind a reshape, and keep their form.
 
+#include "dialects/OTF/Order.h"
 #include "passes/Fuse/Bodies.h"
 #include "passes/Passes.h"
 
@@ -39,7 +40,7 @@ struct SinkTransposesPass : otf::impl::SinkTransposesBase<SinkTransposesPass> {
     auto generate = value.getDefiningOp<tensor::GenerateOp>();
     std::optional<Permutation> permutation = generate ? asPermutation(generate) : std::nullopt;
     Operation *source = permutation ? permutation->source.getDefiningOp() : nullptr;
-    return source && (isa<LinearOp>(source) || ordered.contains(source)) ? permutation
+    return source && (isa<LinearOp>(source) || source->hasAttr(kKeepsOrder) || ordered.contains(source)) ? permutation
                                                                          : std::nullopt;
   }
 

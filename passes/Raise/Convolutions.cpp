@@ -4,6 +4,7 @@
 // taps. A transposed convolution gathers too: from the inputs whose windows reach the output
 // position.
 
+#include "passes/Raise/ConvolutionForms.h"
 #include "passes/Raise/Program.h"
 #include "passes/Raise/Quantized.h"
 #include "passes/Raise/Sampling.h"
@@ -18,17 +19,6 @@ using namespace otf;
 using namespace otf::raise;
 
 namespace {
-
-/// What input, weight and `group` of a convolution agree on.
-struct Channels {
-  int64_t group, in, out;    // of the whole
-  int64_t inGroup, outGroup; // of one group
-  SmallVector<int64_t> kernel;
-
-  int64_t taps() const {
-    return std::accumulate(kernel.begin(), kernel.end(), int64_t(1), std::multiplies<>());
-  }
-};
 
 /// A weight is [out, in / group, taps...], or [in, out / group, taps...] if `transposed`.
 FailureOr<Channels> channelsOf(Raiser &raiser, onnx::NodeOp node, Known &x, Known &w,
@@ -174,6 +164,10 @@ LogicalResult raiseConv(Raiser &raiser, onnx::NodeOp node) {
       return success();
     }
   }
+  if (std::optional<Known> result = convolveDepthwise(raiser, node, x, w, *window, *c)) {
+    raiser.set(node, std::move(*result));
+    return success();
+  }
   SmallVector<Size> sizes{x.sizes[0], Size(c->out)}, extents{Size(c->inGroup)};
   llvm::append_range(sizes, outputSizes(*window));
   llvm::append_range(extents, kernelSizes(*window));
@@ -253,6 +247,10 @@ LogicalResult raiseConvTranspose(Raiser &raiser, onnx::NodeOp node) {
       axis.output = full - axis.before - Size(autoPad == "VALID" ? 0 : (*pads)[rank + i]);
     }
     window.push_back(axis);
+  }
+  if (std::optional<Known> result = spreadByMatrix(raiser, node, x, w, window, *c)) {
+    raiser.set(node, std::move(*result));
+    return success();
   }
   SmallVector<Size> sizes{x.sizes[0], Size(c->out)}, extents{Size(c->inGroup)};
   llvm::append_range(sizes, outputSizes(window));

@@ -9,6 +9,8 @@
 
 #include "dialects/ONNX/ElementType.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
@@ -229,7 +231,17 @@ LogicalResult raiseBatchNormalization(Raiser &raiser, onnx::NodeOp node) {
     variance = batchVariance;
   }
   // One multiplication and addition for each element.
-  Known gain = raiser.generated(x.elementType, {channels}, [&](OpBuilder &b, ValueRange at) {
+  Known gain;
+  gain.elementType = x.elementType;
+  gain.sizes = {channels};
+  bool known = scale.reals && variance.reals && type.isF32();
+  if (known) {
+    gain.reals.emplace();
+    for (auto [factor, square] : llvm::zip(*scale.reals, *variance.reals))
+      gain.reals->push_back(float(factor / std::sqrt(square + epsilon)));
+  }
+  if (!known)
+    gain = raiser.generated(x.elementType, {channels}, [&](OpBuilder &b, ValueRange at) {
     Scalars s(b, l);
     Value deviation = s.sqrt(s.add(s.real(type, raiser.element(b, variance, at)), epsilon));
     return s.div(s.real(type, raiser.element(b, scale, at)), deviation);
