@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An encoder that a file has quantized to int8 beside ONNX Runtime on the same file. Files are made of a float model by
-onnxruntime.quantization: static as QDQ and as operators on codes, and dynamic.
+onnxruntime.quantization: static as QDQ and as operators on codes, and dynamic, where products of activations (in attention) stay
+floats; and QDQ of everything.
 
     build/venv/bin/python bench/quantized.py --float build/models/minilm/model.onnx --folder build/models/quantized --threads 2
 
@@ -30,13 +31,18 @@ def make(source, target, form):
         def get_next(self):
             return next(self.feeds, None)
 
+    import onnx
+    graph = onnx.load(source, load_external_data=False).graph
+    constants = {t.name for t in graph.initializer}
+    products = [n.name for n in graph.node if n.op_type == "MatMul" and n.input[1] not in constants]
     target.parent.mkdir(parents=True, exist_ok=True)
-    common = {"weight_type": QuantType.QInt8, "op_types_to_quantize": ["MatMul", "Gemm"], "extra_options": {"MatMulConstBOnly": True}}
+    common = {"weight_type": QuantType.QInt8, "op_types_to_quantize": ["MatMul", "Gemm"],
+              "nodes_to_exclude": [] if form == "qdq-all" else products}
     if form == "dynamic":
         quantize_dynamic(source, target, **common)
     else:
-        quantize_static(source, target, Samples(), quant_format=QuantFormat.QDQ if form == "qdq" else QuantFormat.QOperator,
-                        activation_type=QuantType.QUInt8, per_channel=form == "qdq", **common)
+        quantize_static(source, target, Samples(), quant_format=QuantFormat.QOperator if form == "operators" else QuantFormat.QDQ,
+                        activation_type=QuantType.QUInt8, per_channel=form != "operators", **common)
 
 
 def main():
@@ -44,7 +50,7 @@ def main():
     parser.add_argument("--float", type=pathlib.Path, default=ROOT / "build/models/minilm/model.onnx")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/models/quantized")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--forms", nargs="*", default=["qdq", "operators", "dynamic"])
+    parser.add_argument("--forms", nargs="*", default=["qdq", "operators", "dynamic", "qdq-all"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sequence", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=7)

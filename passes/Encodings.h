@@ -13,9 +13,6 @@ inline bool isPlain(EncodingAttr encoding) {
   return encoding.getKind() == EncodingKind::f32 || encoding.getKind() == EncodingKind::f16;
 }
 
-/// On an otf.weight that keeps what the file has: Σ_k W[n, k] for each row, f32, where zero points of activations need them.
-inline constexpr llvm::StringLiteral kRowSumsAttribute = "otf.row_sums";
-
 } // namespace otf
 
 #endif // OTF_PASSES_ENCODINGS_H

@@ -97,8 +97,8 @@ def Encode : OtfPass<"otf-encode"> {
     `otf.prologue` makes of its input; all linears that read one input share a prologue, unless they have outlier
     columns, whose order is the weight's own. The bytes are encoded while the plan is written, so IR never holds them.
 
-    Where a linear reads `otf.on_grid` and its weight keeps the file's codes, the prologue takes over that grid, and scale · zero · Σ W
-    (`otf.row_sums` of the weight) comes off the sums. Any other reader of `otf.on_grid` gets its scalar program.
+    Where a linear reads `otf.on_grid` and its weight keeps the file's codes, the prologue takes over that grid, zero · Σ W
+    (`otf.row_sums` of the weight) comes off the sums, and scales (`otf.row_scales`) are applied to what is left. Any other reader of `otf.on_grid` gets its scalar program.
 
     ```mlir
     %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>

@@ -5,10 +5,9 @@
 
 #include "lib/Compile/KeepGiven.h"
 
-#include "dialects/OTF/OTF.h"
+#include "dialects/OTF/Codes.h"
 #include "lib/Compile/WeightRows.h"
 #include "lib/Import/GivenWeight.h"
-#include "passes/Encodings.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -80,18 +79,35 @@ struct KeepGiven : PassWrapper<KeepGiven, OperationPass<ModuleOp>> {
     weight.setEncodingAttr(EncodingAttr::get(&getContext(), kind, block < columns ? block : 0));
     weight.setKeepsGiven(true);
     weight.setFloatActivations(!options.integerActivations);
-    return gridReaders.contains(weight) ? sumRows(weight, rows, columns) : success();
+    if (!gridReaders.contains(weight))
+      return success();
+    if (block >= columns && !otherReaders.contains(weight)) {
+      std::vector<float> scales;
+      for (int64_t row = 0; row < rows; ++row)
+        scales.push_back(source->scale(row, 0));
+      setVector(weight, kRowScalesAttribute, scales);
+    }
+    return sumRows(weight, rows, columns);
   }
 
   /// Weights that some linear multiplies with activations on a grid of the file.
   void findGridReaders() {
     SymbolTable symbols(getOperation());
     gridReaders.clear();
-    getOperation().walk([&](LinearOp linear) {
-      auto use = linear.getWeight().getDefiningOp<UseOp>();
-      if (use && linear.getInput().getDefiningOp<OnGridOp>())
-        gridReaders.insert(symbols.lookup<WeightOp>(use.getWeight()));
+    otherReaders.clear();
+    getOperation().walk([&](UseOp use) {
+      Operation *weight = symbols.lookup<WeightOp>(use.getWeight());
+      for (Operation *user : use->getUsers()) {
+        auto linear = dyn_cast<LinearOp>(user);
+        bool onGrid = linear && linear.getInput().getDefiningOp<OnGridOp>();
+        (onGrid ? gridReaders : otherReaders).insert(weight);
+      }
     });
+  }
+
+  void setVector(WeightOp weight, StringRef name, ArrayRef<float> values) {
+    auto type = RankedTensorType::get({int64_t(values.size())}, Float32Type::get(&getContext()));
+    weight->setDiscardableAttr(name, DenseElementsAttr::get(type, values));
   }
 
   /// Sums of rows, for the zero points of such activations.
@@ -112,14 +128,13 @@ struct KeepGiven : PassWrapper<KeepGiven, OperationPass<ModuleOp>> {
         sums.push_back(float(sum));
       }
     }
-    auto type = RankedTensorType::get({rows}, Float32Type::get(&getContext()));
-    weight->setDiscardableAttr(kRowSumsAttribute, DenseElementsAttr::get(type, ArrayRef<float>(sums)));
+    setVector(weight, kRowSumsAttribute, sums);
     return success();
   }
 
   KeepGivenOptions options;
   const FileSet *files;
-  llvm::DenseSet<Operation *> gridReaders;
+  llvm::DenseSet<Operation *> gridReaders, otherReaders;
 };
 
 } // namespace

@@ -5,7 +5,7 @@
 
 #include "lib/Compile/Report.h"
 
-#include "passes/Encodings.h"
+#include "dialects/OTF/Codes.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"

@@ -8,6 +8,7 @@
 
 #include "lib/Compile/StreamEncoder.h"
 
+#include "dialects/OTF/Codes.h"
 #include "dialects/OTF/Taps.h"
 #include "include/otf/PlanFormat.h"
 #include "lib/Compile/GridDetector.h"
@@ -153,7 +154,7 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
     if (int64_t taps = tapsOf(weight); taps != 1)
       key += " taps " + std::to_string(taps);
     if (weight.getGivenAttr())
-      key += text(weight.getGivenAttr()) + (weight.getKeepsGiven() ? " kept" : "");
+      key += text(weight.getGivenAttr()) + (weight.getKeepsGiven() ? " kept" : "") + (weight->hasAttr(kRowScalesAttribute) ? " codes" : "");
     auto [it, fresh] = known.try_emplace(key, encoder.weights.size());
     encoder.uses[use] = it->second;
     if (!fresh) {

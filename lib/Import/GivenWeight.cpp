@@ -6,6 +6,7 @@
 #include "lib/Import/GivenWeight.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/OTF/Codes.h"
 
 #include <cstring>
 
@@ -71,6 +72,7 @@ llvm::Expected<GivenWeight> GivenWeight::open(const FileSet &files, WeightOp wei
   result.rowBlock = given.getRowBlock();
   result.block = given.getBlock();
   result.transposed = blob.getTransposed();
+  result.codesOnly = weight->hasAttr(kRowScalesAttribute);
   result.scaleRow = given.getScaleRow();
   result.scaleBlock = given.getScaleBlock();
   result.zeroRow = given.getZeroRow();

@@ -20,7 +20,7 @@ public:
   void read(int64_t firstRow, int64_t rowCount, float *out) const;
 
   int64_t blocks() const { return (columns + block - 1) / block; }
-  float scale(int64_t row, int64_t at) const { return number(scales, row / rowBlock * scaleRow + at * scaleBlock); }
+  float scale(int64_t row, int64_t at) const { return codesOnly ? 1.0f : number(scales, row / rowBlock * scaleRow + at * scaleBlock); }
   /// The zero point: weight = scale · (code − point).
   float point(int64_t row, int64_t at) const;
 
@@ -40,6 +40,7 @@ private:
 
   int64_t rows = 0, columns = 0, bits = 0, pitch = 0, rowBlock = 1, block = 0;
   int64_t scaleRow = 0, scaleBlock = 0, zeroRow = 0, zeroBlock = 0, zero = 0;
+  bool codesOnly = false; // scales are applied to sums
   bool isSigned = false, transposed = false, highFirst = false, packedZeros = false;
   const std::byte *codes = nullptr;
   Numbers scales, zeros;

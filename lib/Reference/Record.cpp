@@ -41,11 +41,11 @@ void writeRecord(const double *x, const std::vector<int64_t> &order, int64_t out
     double largest = 0;
     for (int64_t i = first; i < last; ++i)
       largest = std::max(largest, std::abs(x[order[size_t(i)]]));
-    float scale = grid ? float(grid[0]) : float(largest / 127);
+    float scale = grid ? 1 : float(largest / 127);
     int32_t sum = 0;
     for (int64_t i = first; i < last; ++i) {
       if (grid) {
-        auto q = int8_t(std::fmin(std::fmax(std::rint(float(x[order[size_t(i)]] / scale)) + grid[1], -128.0), 127.0));
+        auto q = int8_t(std::fmin(std::fmax(std::rint(float(x[order[size_t(i)]] / grid[0])) + grid[1], -128.0), 127.0));
         bytes[size_t(i)] = uint8_t(q);
         sum += q;
         continue;

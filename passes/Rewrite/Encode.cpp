@@ -7,8 +7,9 @@
 // shared through a table keyed by the input and the weight whose column order it must have, if any.
 //
 // What the file has quantized on both sides (otf.on_grid by codes that are kept) multiplies exactly those codes: the record is on
-// the file's grid, and what zero points of activations add to each sum, scale · zero · Σ W, is a vector that is known here.
+// the file's grid, and what zero points of activations add to each sum, zero · Σ W, is a vector that is known here.
 
+#include "dialects/OTF/Codes.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
@@ -82,39 +83,42 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     op.erase();
   }
 
-  /// Takes scale · zero · Σ W off the linear's result.
-  void correct(LinearOp linear, Value grid, DenseFPElementsAttr sums) {
-    OpBuilder builder(linear);
+  /// Makes of the linear's sums what they mean: (sum − zero · Σ W) · scale · (row's scale) + bias. Of codes, the difference is exact.
+  void scaleSums(LinearOp linear, Value grid, DenseFPElementsAttr sums, DenseFPElementsAttr scales) {
+    OpBuilder before(linear), builder(linear);
     builder.setInsertionPointAfter(linear);
     Location l = linear.getLoc();
-    Value result = linear.getResult();
+    Value result = linear.getResult(), bias = linear.getBias();
+    linear.getBiasMutable().clear();
+    auto vector = [&](DenseFPElementsAttr from, double factor) -> Value {
+      SmallVector<float> values;
+      for (float value : from.getValues<float>())
+        values.push_back(float(double(value) * factor));
+      return arith::ConstantOp::create(before, l, DenseElementsAttr::get(from.getType(), ArrayRef<float>(values)));
+    };
+    // What the file gives is folded here, and what a run finds out is one multiplication more.
     DenseFPElementsAttr known;
-    Value shift;
-    if (matchPattern(grid, m_Constant(&known))) {
-      auto values = known.getValues<float>();
-      double factor = double(values[0]) * double(values[1]);
-      if (factor == 0)
-        return;
-      SmallVector<float> vector;
-      for (float sum : sums.getValues<float>())
-        vector.push_back(float(-factor * double(sum)));
-      OpBuilder before(linear);
-      shift = arith::ConstantOp::create(before, l, DenseElementsAttr::get(sums.getType(), ArrayRef<float>(vector)));
-      if (!linear.getBias()) {
-        linear.getBiasMutable().assign(shift);
-        return;
+    bool isKnown = matchPattern(grid, m_Constant(&known));
+    double scale = isKnown ? double(known.getValues<float>()[0]) : 1, zero = isKnown ? double(known.getValues<float>()[1]) : 1;
+    Value shift = zero != 0 ? vector(sums, zero) : Value(), factors = scales ? vector(scales, scale) : Value();
+    auto scaled = generate(builder, l, cast<RankedTensorType>(linear.getType()), [&](OpBuilder &b, ValueRange at) -> Value {
+      auto element = [&](Value of) -> Value { return tensor::ExtractOp::create(b, l, of, at.back()); };
+      Value sum = tensor::ExtractOp::create(b, l, result, at);
+      if (shift) {
+        Value off = element(shift);
+        sum = arith::SubFOp::create(b, l, sum, isKnown ? off : arith::MulFOp::create(b, l, off, extract(b, l, grid, 1)).getResult());
       }
-    } else {
-      shift = arith::ConstantOp::create(builder, l, sums);
-    }
-    auto corrected = generate(builder, l, cast<RankedTensorType>(linear.getType()), [&](OpBuilder &b, ValueRange at) -> Value {
-      Value sum = tensor::ExtractOp::create(b, l, result, at), of = tensor::ExtractOp::create(b, l, shift, at.back());
-      if (known)
-        return arith::AddFOp::create(b, l, sum, of);
-      Value factor = arith::MulFOp::create(b, l, extract(b, l, grid, 0), extract(b, l, grid, 1));
-      return arith::SubFOp::create(b, l, sum, arith::MulFOp::create(b, l, factor, of));
+      Value factor = factors ? element(factors) : Value();
+      if (!factor && isKnown)
+        factor = arith::ConstantOp::create(b, l, b.getF32FloatAttr(float(scale)));
+      if (!isKnown) {
+        Value run = extract(b, l, grid, 0);
+        factor = factor ? arith::MulFOp::create(b, l, run, factor).getResult() : run;
+      }
+      sum = arith::MulFOp::create(b, l, sum, factor);
+      return bias ? arith::AddFOp::create(b, l, sum, element(bias)).getResult() : sum;
     });
-    result.replaceUsesWithIf(corrected, [&](OpOperand &use) { return !corrected->isProperAncestor(use.getOwner()); });
+    result.replaceUsesWithIf(scaled, [&](OpOperand &use) { return !scaled->isProperAncestor(use.getOwner()); });
   }
 
   void makePrologue(LinearOp linear, SymbolTable &symbols) {
@@ -157,7 +161,7 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
       ++numShared;
     }
     if (grid)
-      correct(linear, grid, sums);
+      scaleSums(linear, grid, sums, weight->getAttrOfType<DenseFPElementsAttr>(kRowScalesAttribute));
   }
 
   void runOnOperation() override {

@@ -82,8 +82,10 @@ func.func @embedding(%ids: tensor<4xi64>) -> tensor<4x32xf32> {
 
 otf.weight @q : tensor<2x32xf32> = #otf.blob<file = 0, offset = 0, length = 64, type = i8>
     {encoding = #otf.encoding<grid8>, keeps_given, float_activations, otf.row_sums = dense<[3.0, -4.0]> : tensor<2xf32>,
-     given = #otf.given<bits = 8, isSigned = true, pitch = 32, block = 32, scales = array<f32: 1.0, 1.0>, scaleRow = 1>}
-// Codes that the file gives on both sides are multiplied as they are. What the zero point adds, 0.5 · -8 · sums, comes off.
+     otf.row_scales = dense<[2.0, 1.0]> : tensor<2xf32>,
+     given = #otf.given<bits = 8, isSigned = true, pitch = 32, block = 32, scales = array<f32: 2.0, 1.0>, scaleRow = 1>}
+// Codes that the file gives on both sides are multiplied as they are. What the zero point adds, -8 · sums, comes off, and then come
+// scales, 0.5 and the row's, and the bias.
 // CHECK-LABEL: func.func @on_grid
 // CHECK-SAME: %[[X:[a-z0-9]*]]: tensor
 func.func @on_grid(%x: tensor<?x32xf32, #otf.dims<"s">>, %b: tensor<2xf32>)
@@ -93,11 +95,16 @@ func.func @on_grid(%x: tensor<?x32xf32, #otf.dims<"s">>, %b: tensor<2xf32>)
   %grid = arith.constant dense<[0.5, -8.0]> : tensor<2xf32>
   %y = otf.on_grid %x, %grid : (tensor<?x32xf32, #otf.dims<"s">>, tensor<2xf32>) -> tensor<?x32xf32, #otf.dims<"s">>
   // CHECK: %[[R:.*]] = otf.prologue none %[[X]] grid %[[GRID]]
-  // CHECK: %[[SHIFT:.*]] = arith.constant dense<[1.200000e+01, -1.600000e+01]>
-  // CHECK: otf.linear %[[R]], %{{.*}} bias %[[SHIFT]]
+  // CHECK: %[[SHIFT:.*]] = arith.constant dense<[-2.400000e+01, 3.200000e+01]>
+  // CHECK: %[[SCALE:.*]] = arith.constant dense<[1.000000e+00, 5.000000e-01]>
+  // CHECK: otf.linear %[[R]], %{{[a-z0-9]*}} :
+  // CHECK: tensor.extract %[[SHIFT]]
+  // CHECK: arith.subf
+  // CHECK: tensor.extract %[[SCALE]]
+  // CHECK: arith.mulf
   // CHECK-NOT: otf.prologue
-  // CHECK: otf.linear %[[R]], %{{.*}} bias
-  // CHECK: tensor.generate
+  // CHECK: otf.linear %[[R]], %{{[a-z0-9]*}} :
+  // CHECK: arith.addf
   %0 = otf.linear %y, %q : (tensor<?x32xf32, #otf.dims<"s">>, !otf.matrix<2x32, #otf.encoding<f32>>) -> tensor<?x2xf32, #otf.dims<"s">>
   %1 = otf.linear %y, %q bias %b : (tensor<?x32xf32, #otf.dims<"s">>, !otf.matrix<2x32, #otf.encoding<f32>>, tensor<2xf32>)
       -> tensor<?x2xf32, #otf.dims<"s">>

@@ -129,7 +129,7 @@ TEST_P(Record, TakesAGrid) {
     int32_t sum;
     std::memcpy(&scale, rec.data() + r.scaleOffset + 4 * int64_t(c), 4);
     std::memcpy(&sum, rec.data() + r.sumOffset + 4 * int64_t(c), 4);
-    EXPECT_EQ(scale, 0.5f);
+    EXPECT_EQ(scale, 1);
     EXPECT_EQ(sum, sums[c]);
   }
 }

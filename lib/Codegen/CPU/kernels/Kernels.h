@@ -86,7 +86,7 @@ enum {
  *   gamma, beta  f32[k], or null for 1 and 0; both ignored without a norm
  *   rec          written whole, padding included: plainRecordBytes(k), recordLayout(kb, outliers).bytes
  *   index        u32[k]: the weight blob's column index, or null when outliers is 0
- *   grid         f32[2]: the scale and zero point of all codes, or null for a scale for each 32 of x
+ *   grid         f32[2]: the scale and zero point of all codes, and the record's scales are 1; or null for a scale for each 32 of x
  *   kb           background columns; k = kb + outliers
  * A row that holds NaN or an infinity gives NaN in every result that reads its group of 32. */
 void otf_record_f32(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,

@@ -96,7 +96,7 @@ void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const flo
       for (int64_t i = 0; i < count; ++i)
         values[i] = row[first + i];
     if (grid) {
-      scale[c] = grid[0];
+      scale[c] = 1; // the grid's is for the whole sum
       otf::cpu::quantizeOnGrid(values, grid[0], grid[1], q + first, sum + c);
       // The padding is no value of x, so it has no zero point either.
       for (int64_t i = count; i < otf::kChunkColumns; ++i) {

@@ -10,7 +10,8 @@ namespace otf {
 /// RecordLayout, or a Weight, which has one.
 /// `index`: u32 [K], background columns then outliers, as the weight blob begins with; null when
 /// the weight has none. A block owns a row; eight lanes own 32 columns.
-/// `grid`: the scale and zero point of all codes where the model gives them; null for a scale for each 32 columns.
+/// `grid`: the scale and zero point of all codes where the model gives them, and the record's scales are 1; null for a scale for
+/// each 32 columns.
 template <class L, Normal Kind, class X>
 OTF_DEVICE void record(X x, int64_t rows, float eps, const float *gamma, const float *beta,
                        const void *index, const float *grid, void *records) {
@@ -42,7 +43,7 @@ OTF_DEVICE void record(X x, int64_t rows, float eps, const float *gamma, const f
         float other = __shfl_xor_sync(kAllLanes, top, o);
         top = other > top || other != other ? other : top;
       }
-      const float scale = grid ? grid[0] : top / 127.0f;
+      const float scale = grid ? 1.0f : top / 127.0f;
       uint32_t word = 0;
       int sum = 0;
 #pragma unroll
@@ -52,7 +53,7 @@ OTF_DEVICE void record(X x, int64_t rows, float eps, const float *gamma, const f
         q = larger(-127, smaller(127, q));
         if (grid) // fmaxf gives -128 for NaN; the padding is no value of x and has no zero point
           q = int64_t(c) * 32 + part * 4 + b < L::kBackground
-                  ? int(fminf(fmaxf(rintf(v[b] / scale) + grid[1], -128.0f), 127.0f))
+                  ? int(fminf(fmaxf(rintf(v[b] / grid[0]) + grid[1], -128.0f), 127.0f))
                   : 0;
         sum += q;
         word |= uint32_t(q & 255) << 8 * b;

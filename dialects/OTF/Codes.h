@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What otf-keep-given says of an otf.weight that linears multiply by activations on a grid of the file (`otf.on_grid`), as
+// attributes. Sums of products of codes are integers, which f32 holds exactly below 2^24; so zero points and scales wait for the sum.
+#ifndef OTF_DIALECTS_OTF_CODES_H
+#define OTF_DIALECTS_OTF_CODES_H
+
+#include "dialects/OTF/OTF.h"
+
+namespace otf {
+
+/// f32[N]: the plan holds codes less their zero points, with scales of 1, and these are the scales of the rows. Only where a row has
+/// one scale and no other reader wants the weight itself.
+inline constexpr llvm::StringLiteral kRowScalesAttribute = "otf.row_scales";
+
+/// f32[N]: Σ_k of each row as the plan holds it.
+inline constexpr llvm::StringLiteral kRowSumsAttribute = "otf.row_sums";
+
+} // namespace otf
+
+#endif // OTF_DIALECTS_OTF_CODES_H
