@@ -6,11 +6,15 @@
 
 #include "passes/Raise/AttentionForm.h"
 
+#include "dialects/ONNX/ElementType.h"
+#include "passes/Raise/Expressions.h"
+
 #include <limits>
 
 using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
+namespace Element = otf::onnx::ElementType;
 
 /// [B, Hkv, T, D] repeated for the heads that share it: Unsqueeze, Expand, Reshape to [B, H, T, D];
 /// or as it is.
@@ -214,6 +218,44 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
       maskTensor, /*sink=*/Value(), b.getF32FloatAttr(scores->scale),
       b.getF32FloatAttr(scores->softcap), /*positions_first=*/UnitAttr());
   raiser.set(matmul, std::move(result));
+  return true;
+}
+
+bool raise::recognizeEmptyRows(Raiser &raiser, onnx::NodeOp where) {
+  Known &empty = raiser.input(where, 0), &rows = raiser.input(where, 2);
+  auto attention = rows.tensor ? rows.tensor.getDefiningOp<AttentionOp>() : AttentionOp();
+  if (!attention || !attention.getMask() || !attention->use_empty() ||
+      attention->getBlock() != raiser.builder.getInsertionBlock() ||
+      raiser.scalar(where.getInputs()[1]) != 0.0 || !where.getInputs()[2].hasOneUse() ||
+      raiser.input(where, 1).rank() > 4 || empty.rank() != 4 || rows.rank() != 4 ||
+      empty.sizes[3] != Size(1))
+    return false;
+  Known mask;
+  auto type = cast<RankedTensorType>(attention.getMask().getType());
+  bool added = type.getElementType().isF32();
+  mask.elementType = added ? Element::Float : Element::Bool;
+  mask.sizes = sizesOf(type);
+  mask.tensor = attention.getMask();
+  SmallVector<Size> sizes(mask.sizes);
+  for (size_t axis = 0; axis != 3; ++axis) {
+    if (empty.sizes[axis] != Size(1) && empty.sizes[axis] != rows.sizes[axis])
+      return false;
+    if (sizes[axis] == Size(1))
+      sizes[axis] = empty.sizes[axis];
+  }
+  Location l = where.getLoc();
+  Known hidden =
+      raiser.generated(mask.elementType, sizes, [&](OpBuilder &inner, ValueRange i) -> Value {
+        Type element = type.getElementType();
+        double none = added ? -std::numeric_limits<double>::infinity() : 0;
+        Value nothing = Expressions{inner, l}.constant(element, none);
+        return arith::SelectOp::create(inner, l, raiser.element(inner, empty, i), nothing,
+                                       raiser.element(inner, mask, i));
+      });
+  // Nothing else reads the rows, so they may come out right in the first place.
+  attention.getMaskMutable().assign(hidden.tensor);
+  attention->moveAfter(hidden.tensor.getDefiningOp());
+  raiser.set(where, Known(rows));
   return true;
 }
 

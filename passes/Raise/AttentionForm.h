@@ -83,6 +83,10 @@ Known rotate(Raiser &, Known &x, Known &cos, Known &sin, bool interleaved, bool 
 /// x / rms(x) · scale over the last dimension; the layer norm with bias.
 std::optional<Known> normOfRows(Raiser &, onnx::NodeOp, NormKind, Known &x, Known &scale, Known *bias, double epsilon);
 
+/// Where(empty, 0, attention), which torch says for rows that see no key: a mask that hides all of
+/// such a row's keys.
+bool recognizeEmptyRows(Raiser &, onnx::NodeOp where);
+
 /// Heads repeated for a group: what is repeated, or the value itself.
 mlir::Value unrepeated(Raiser &, mlir::Value);
 

@@ -2,6 +2,7 @@
 //
 // Comparisons, logic, bits, and the choice between two elements.
 
+#include "passes/Raise/AttentionForm.h"
 #include "passes/Raise/Elementwise.h"
 
 #include "dialects/ONNX/ElementType.h"
@@ -171,5 +172,5 @@ void raise::registerLogic(Registry &registry) {
                              .movesBits = true,
                              .others = 1}
                      .integers(select),
-                 nullptr, 9);
+                 recognizeEmptyRows, 9);
 }

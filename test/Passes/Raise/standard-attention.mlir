@@ -49,3 +49,25 @@ module attributes {onnx.files = ["model.onnx"]} {
     return %1 : !onnx.value
   }
 }
+
+// -----
+
+// Zeros for rows that see no key, as torch's attention says: the mask hides all keys of such a row.
+// CHECK-LABEL: module @empty_rows
+// CHECK-NOT: otf.attention
+// CHECK: %[[MASK:.*]] = tensor.generate
+// CHECK: %[[NONE:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: arith.select %{{.*}}, %[[NONE]], %{{.*}} : f32
+// CHECK: %[[Y:.*]] = otf.attention %{{.*}} mask %[[MASK]]
+// CHECK-NEXT: return %[[Y]]
+module @empty_rows attributes {onnx.files = ["model.onnx"]} {
+  func.func @main(%q: !onnx.value {onnx.name = "q", onnx.type = 1 : i64, onnx.dims = ["b", 2, "s", 8]},
+                  %mask: !onnx.value {onnx.name = "mask", onnx.type = 1 : i64, onnx.dims = ["b", 1, "s", "s"]},
+                  %empty: !onnx.value {onnx.name = "empty", onnx.type = 9 : i64, onnx.dims = ["b", 1, "s", 1]})
+      -> (!onnx.value {onnx.name = "y", onnx.type = 1 : i64}) {
+    %zero = onnx.node "Constant" version 13 () {value = dense<0.0> : tensor<f32>}
+    %0 = onnx.node "Attention" version 23 (%q, %q, %q, %mask)
+    %1 = onnx.node "Where" version 16 (%empty, %zero, %0)
+    return %1 : !onnx.value
+  }
+}
