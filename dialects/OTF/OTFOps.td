@@ -283,7 +283,7 @@ def OTF_PrologueOp : OTF_Op<"prologue", [Pure, AttrSizedOperandSegments]> {
   let description = [{
     Turns x [..., K] into records [..., R] of bytes (docs/Architecture.md). `columns` gives the weight whose column index orders x; it is needed where
     that weight has outliers. Norm operands are those of `otf.norm`. With `grid`, which is that of `otf.on_grid`, the codes are clamp(rint(x / scale) + zero, -128,
-    127) and every scale is the grid's; the sum of a linear is then too large by scale · zero · Σ W.
+    127) and every scale in the record is 1; so the sum of a linear counts in units of the grid's scale and is too large by zero · Σ W.
 
     1. R is the record size for K columns less the outliers of `columns`, and those outliers, rounded up to 64 bytes.
     2. K is static, and that of `columns`, if present.
