@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutional networks beside ONNX Runtime in f32, on inputs that come with them.
 
-    python fetch_real.py build/models/real --install         # of the shared models
+    # build/models/real/ppocr_det: the text detector of the PyPI package rapidocr, with an input as set0/input_0.npy
     build/venv/bin/python bench/cnn.py build/models/real/ppocr_det --threads 2
 """
 import argparse

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An encoder beside ONNX Runtime in f32, at batches of one and eight sequences.
 
-    python fetch_minilm.py build/models/minilm --install     # of the shared models
+    # build/models/minilm: sentence-transformers/all-MiniLM-L6-v2 as ONNX, float weights
     build/venv/bin/python bench/encoders.py --model build/models/minilm/model.onnx --threads 2
 """
 import argparse

@@ -162,7 +162,7 @@ Status Session::bindSymbols(const StepInfo &step) {
   for (size_t i = 0; i < found.size(); ++i) {
     uint32_t symbol = program.symbols[step.firstSymbol + i];
     if (found[i] < 0 && !step.message.empty())
-      return badInput("node '", nameOf(step), "': ", step.message);
+      return badInput("node '", nameOf(step), "': ", step.message, " (check the values and shapes of the inputs)");
     if (found[i] < 0 || found[i] > kMostItems)
       return badInput("node '", nameOf(step), "': its inputs give no possible size for '",
                       binding.name(symbol), "' (check their values and shapes)");

@@ -201,7 +201,15 @@ struct MetadataReader {
     info.written = from.written();
     if (info.written > info.bufferCount)
       return bad("step '", info.kernel, "' writes ", info.written, " of ", info.bufferCount, " buffers");
-    bool needsGrid = program.target == "cuda" && info.kind == StepKind::launch && info.host.empty();
+    bool isLaunch = info.kind == StepKind::launch;
+    if ((!info.host.empty() || info.written) && (!isLaunch || program.target != "cuda"))
+      return bad("step '", info.kernel, "' is no launch of a GPU's program, and is placed on the host");
+    if (!info.message.empty() && info.kind != StepKind::bind)
+      return bad("step ", program.steps.size() - 1, " binds nothing, and has a message");
+    for (uint32_t i = info.bufferCount - info.written; i < info.bufferCount; ++i)
+      if (Space space = program.buffers[info.firstBuffer + i].space; space == Space::input || space == Space::weight)
+        return bad("step '", info.kernel, "' writes an input or a weight");
+    bool needsGrid = program.target == "cuda" && isLaunch && info.host.empty();
     if (axes > 3 || info.block > 1024 || (needsGrid && axes == 0))
       return bad("step '", info.kernel, "' has a grid of ", axes, " axes and blocks of ",
                  info.block);

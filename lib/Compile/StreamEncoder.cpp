@@ -147,8 +147,6 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
       }
       key += " scale " + text(scale.getBlob());
     }
-    if (int64_t taps = tapsOf(weight); taps != 1)
-      key += " taps " + std::to_string(taps);
     if (weight.getOutliersAttr())
       key += text(weight.getOutliersAttr());
     if (int64_t taps = tapsOf(weight); taps != 1)

@@ -96,6 +96,7 @@ struct SinkTransposesPass : otf::impl::SinkTransposesBase<SinkTransposesPass> {
   }
 
   void runOnOperation() override {
+    ordered.clear();
     SmallVector<tensor::GenerateOp> bodies;
     getOperation().walk([&](tensor::GenerateOp generate) {
       if (!generate->getParentOfType<tensor::GenerateOp>())

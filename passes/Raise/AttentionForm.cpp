@@ -135,7 +135,8 @@ std::optional<Known> raise::concatStep(Raiser &raiser, onnx::NodeOp node, Known 
 void raise::limitPositions(Raiser &raiser, Value of, const Size &rows, const Size &batch,
                            const Size &positions, Place place) {
   std::string key =
-      "positions " + std::to_string(uintptr_t(of.getAsOpaquePointer())) + " " + rows.str();
+      "positions " + std::to_string(uintptr_t(of.getAsOpaquePointer())) + " " + rows.str() + " " +
+      batch.str() + " " + positions.str();
   if (!raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, rows}).second)
     return;
   Known inside =

@@ -107,8 +107,8 @@ LogicalResult raiseIf(Raiser &raiser, onnx::NodeOp node) {
   Known &condition = raiser.input(node, 0);
   if (condition.elementType != Element::Bool || elementCount(condition.sizes) != Size(1))
     return raiser.fail(node, "its condition must be one boolean");
-  // A rank is not data. The model goes on with the one that squeezing gives; a run ends where there
-  // is nothing to squeeze.
+  // A rank is not data. The model goes on with the one that squeezing gives, and a run ends where the
+  // condition picks the other.
   std::optional<double> picked = raiser.scalar(node.getInputs()[0]);
   if (picked || isSqueeze(*thenNodes, *elseNodes)) {
     Block &nodes = picked.value_or(1) != 0 ? *thenNodes : *elseNodes;
@@ -116,6 +116,15 @@ LogicalResult raiseIf(Raiser &raiser, onnx::NodeOp node) {
       return failure();
     for (auto [number, output] : llvm::enumerate(yielded(nodes)))
       raiser.set(node, Known(raiser.known(output)), number);
+    if (!picked) {
+      Value squeezed = raiser.generate(raiser.builder.getI64Type(), {Size(1)}, [&](OpBuilder &b, ValueRange) -> Value {
+        Value zero = integer(b, node.getLoc(), 0), wrong = integer(b, node.getLoc(), -1);
+        SmallVector<Value> at(condition.rank(), arith::ConstantIndexOp::create(b, node.getLoc(), 0));
+        Value holds = raiser.element(b, condition, at);
+        return arith::SelectOp::create(b, node.getLoc(), holds, zero, wrong);
+      });
+      raiser.bind(squeezed, "squeezed", "the branch that does not squeeze has another rank than the plan was made for");
+    }
     return success();
   }
 

@@ -123,11 +123,11 @@ LogicalResult raiseQLinearMatMul(Raiser &raiser, onnx::NodeOp node) {
         &bScale = raiser.input(node, 4), &yScale = raiser.input(node, 6), &yZero = raiser.input(node, 7);
   if (a.rank() < 2 || b.rank() < 2)
     return raiser.fail(node, "operands of rank 1 are not supported (add a dimension before and drop it after)");
-  if (b.rank() == 2 && elementCount(yScale.sizes) == Size(1) && elementCount(yZero.sizes) == Size(1) &&
-      raiseByGivenWeight(raiser, node, {0, 1, 2, 3, 4, 5}, 1, [&](Terms &t, Value x, Value w) {
-        return t.finish(t.quantize(t.apply("MatMul", {x, w}), 6, yZero.elementType));
-      }))
-    return success();
+  if (b.rank() == 2 && elementCount(yScale.sizes) == Size(1) && elementCount(yZero.sizes) == Size(1))
+    if (auto raised = raiseByGivenWeight(raiser, node, {0, 1, 2, 3, 4, 5}, 1, [&](Terms &t, Value x, Value w) {
+          return t.finish(t.quantize(t.apply("MatMul", {x, w}), 6, yZero.elementType));
+        }))
+      return *raised;
   FailureOr<Known> sum = product(raiser, node, {&a, &raiser.input(node, 2)}, {&b, &raiser.input(node, 5)});
   if (failed(sum) || failed(checkSide(raiser, node, a, aScale, true, "the left scale")) ||
       failed(checkSide(raiser, node, b, bScale, false, "the right scale")) ||

@@ -155,30 +155,32 @@ bool raise::recognizeIntegerProduct(Raiser &raiser, onnx::NodeOp mul) {
 
 static bool isOne(const Known &what) { return elementCount(what.sizes) == Size(1); }
 
-bool raise::raiseByGivenWeight(Raiser &raiser, onnx::NodeOp node, GivenOperands at, int64_t axis,
+std::optional<LogicalResult> raise::raiseByGivenWeight(Raiser &raiser, onnx::NodeOp node, GivenOperands at, int64_t axis,
                                function_ref<LogicalResult(Terms &, Value a, Value b)> finish) {
   Known &w = raiser.input(node, at.weight);
   auto isVector = [&](const Known &what) {
     return isOne(what) ? what.rank() <= 1 : what.rank() == 1 && what.sizes[0] == w.sizes[axis];
   };
   if (!isGivenWeight(w) || !isOne(raiser.input(node, at.scale)) || !isVector(raiser.input(node, at.weightScale)))
-    return false;
+    return std::nullopt;
   Known *zero = raiser.hasInput(node, at.zero) ? &raiser.input(node, at.zero) : nullptr,
         *weightZero = raiser.hasInput(node, at.weightZero) ? &raiser.input(node, at.weightZero) : nullptr;
   if ((zero && !isOne(*zero)) ||
       (weightZero && (!isVector(*weightZero) || (!isOne(*weightZero) && isOne(raiser.input(node, at.weightScale))))))
-    return false;
+    return std::nullopt;
   Terms t{raiser, node};
   Value b = t.apply("DequantizeLinear", {t.in(at.weight), t.in(at.weightScale), t.in(at.weightZero)}, {t.integer("axis", axis)});
-  if (t.failed || !raiser.known(b).given)
-    return false;
+  if (t.failed)
+    return failure();
+  if (!raiser.known(b).given)
+    return std::nullopt;
   Value a = t.apply("DequantizeLinear", {t.in(at.input), t.in(at.scale), t.in(at.zero)});
-  return !t.failed && succeeded(finish(t, a, b));
+  return t.failed ? failure() : finish(t, a, b);
 }
 
 /// input, weight, bias, scale, weight's scale, mask, zero, weight's zero, past: Attention of what they stand for.
 static LogicalResult raiseQAttention(Raiser &raiser, onnx::NodeOp node) {
-  bool raised = raiseByGivenWeight(raiser, node, {0, 3, 6, 1, 4, 7}, 1, [&](Terms &t, Value a, Value b) {
+  auto raised = raiseByGivenWeight(raiser, node, {0, 3, 6, 1, 4, 7}, 1, [&](Terms &t, Value a, Value b) -> LogicalResult {
     OpBuilder builder(node);
     SmallVector<Value> inputs{a, b, t.in(2), t.in(5) ? t.in(5) : t.none(), t.in(8) ? t.in(8) : t.none()};
     FailureOr<ValueRange> results = raiseAs(raiser, node, "com.microsoft::Attention", 1, inputs, attributesBut(node, {}),
@@ -191,7 +193,7 @@ static LogicalResult raiseQAttention(Raiser &raiser, onnx::NodeOp node) {
     return success();
   });
   if (raised)
-    return success();
+    return *raised;
   return raiser.fail(node, "expects a constant weight of 8-bit codes, a scale of one number for its input, and one number or one a "
                            "column for its weight");
 }

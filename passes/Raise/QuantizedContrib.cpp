@@ -104,16 +104,17 @@ LogicalResult raiseGemm(Raiser &raiser, onnx::NodeOp node) {
   Known &a = raiser.input(node, 0), &b = raiser.input(node, 3);
   if (a.rank() != 2 || b.rank() != 2)
     return raiser.fail(node, "operands must have rank 2");
-  if (!transA && raiseByGivenWeight(raiser, node, {0, 1, 2, 3, 4, 5}, transB ? 0 : 1, [&](Terms &t, Value x, Value w) {
-        Value c = t.in(6);
-        if (c) // in units of the product of the scales
-          c = t.apply("Mul", {t.apply("Cast", {c}, {t.integer("to", Element::Float)}), t.apply("Mul", {t.in(1), t.in(4)})});
-        Value y = t.apply("Gemm", {x, w, c}, {t.integer("transB", transB)});
-        if (float alpha = node.floatOr("alpha", 1); alpha != 1)
-          y = t.apply("Mul", {y, t.number(alpha)});
-        return t.finish(t.in(7) ? t.quantize(y, 7, a.elementType) : y);
-      }))
-    return success();
+  if (!transA)
+    if (auto raised = raiseByGivenWeight(raiser, node, {0, 1, 2, 3, 4, 5}, transB ? 0 : 1, [&](Terms &t, Value x, Value w) {
+          Value c = t.in(6);
+          if (c) // in units of the product of the scales
+            c = t.apply("Mul", {t.apply("Cast", {c}, {t.integer("to", Element::Float)}), t.apply("Mul", {t.in(1), t.in(4)})});
+          Value y = t.apply("Gemm", {x, w, c}, {t.integer("transB", transB)});
+          if (float alpha = node.floatOr("alpha", 1); alpha != 1)
+            y = t.apply("Mul", {y, t.number(alpha)});
+          return t.finish(t.in(7) ? t.quantize(y, 7, a.elementType) : y);
+        }))
+      return *raised;
   auto turned = [&](Value x, bool turn) {
     return turn ? t.apply("Transpose", {x}, {t.attribute("perm", raiser.builder.getDenseI64ArrayAttr({1, 0}))}) : x;
   };

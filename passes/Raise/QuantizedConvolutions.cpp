@@ -65,14 +65,14 @@ LogicalResult raiseQLinearConv(Raiser &raiser, onnx::NodeOp node) {
   int64_t type = 0, to = raiser.input(node, 7).elementType;
   if (!quantizedRange(to) || onnx::elementBits(to) > 8)
     return raiser.fail(node, "a result of type " + onnx::elementTypeName(to) + " is not supported");
-  if (node.intOr("group", 1) == 1 && raiser.input(node, 3).rank() > 2 &&
-      raiseByGivenWeight(raiser, node, {0, 1, 2, 3, 4, 5}, 0, [&](Terms &t, Value a, Value b) {
-        Value bias = t.in(8);
-        if (bias)
-          bias = t.apply("Mul", {t.apply("Cast", {bias}, {t.integer("to", Element::Float)}), t.apply("Mul", {t.in(1), t.in(4)})});
-        return t.finish(t.quantize(t.apply("Conv", {a, b, bias}, attributesBut(node, {})), 6, to));
-      }))
-    return success();
+  if (node.intOr("group", 1) == 1 && raiser.input(node, 3).rank() > 2)
+    if (auto raised = raiseByGivenWeight(raiser, node, {0, 1, 2, 3, 4, 5}, 0, [&](Terms &t, Value a, Value b) {
+          Value bias = t.in(8);
+          if (bias)
+            bias = t.apply("Mul", {t.apply("Cast", {bias}, {t.integer("to", Element::Float)}), t.apply("Mul", {t.in(1), t.in(4)})});
+          return t.finish(t.quantize(t.apply("Conv", {a, b, bias}, attributesBut(node, {})), 6, to));
+        }))
+      return *raised;
   Value sum = exactConv(t, 0, 3, t.in(2), t.in(5), t.in(8), type);
   size_t rank = raiser.input(node, 0).rank();
   Value scale = t.apply("Div", {t.apply("Mul", {t.in(1), spreadOver(t, t.in(4), rank, 1)}), t.in(6)});

@@ -77,9 +77,10 @@ struct GivenOperands {
   unsigned input, scale, zero, weight, weightScale, weightZero;
 };
 /// Lets `finish` say an operator on codes in terms of what its input and its constant weight stand for, if scales and zero points
-/// are of a form that allows it; the weight's may be one along `axis`. False, and nothing is used, where they are not.
-bool raiseByGivenWeight(Raiser &, onnx::NodeOp, GivenOperands, int64_t axis,
-                        llvm::function_ref<mlir::LogicalResult(Terms &, mlir::Value a, mlir::Value b)> finish);
+/// are of a form that allows it; the weight's may be one along `axis`. Nothing where they are not.
+std::optional<mlir::LogicalResult>
+raiseByGivenWeight(Raiser &, onnx::NodeOp, GivenOperands, int64_t axis,
+                   llvm::function_ref<mlir::LogicalResult(Terms &, mlir::Value a, mlir::Value b)> finish);
 
 /// The attributes of a node but for those named.
 inline llvm::SmallVector<mlir::NamedAttribute> attributesBut(onnx::NodeOp node, llvm::ArrayRef<llvm::StringRef> names) {

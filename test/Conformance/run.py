@@ -89,9 +89,12 @@ class Worker:
         late = not watch.is_alive()
         watch.cancel()
         if late:
+            self.process.wait()
             return "crashed", f"no answer within {SECONDS} s"
         if status == "0":
             return "ok", ""
+        if status == "3" or status == "":
+            self.process.wait()  # it ends by itself, and the next test gets another
         self.errors.seek(seen)
         lines = self.errors.read().decode(errors="replace").strip().splitlines()
         if status == "1" and len(lines) == 1 and lines[0].startswith("error: "):

@@ -123,10 +123,12 @@ static int run(const RunOptions &options, Opened &previous) {
   std::vector<std::pair<std::string, std::string>> inputs;
   if (Status status = splitInputs(options, inputs); !status.ok())
     return fail("command line", status);
-  Result<Opened> opened = open(options);
-  if (!opened.ok())
-    return fail(options.plan, opened.status());
-  std::swap(previous, opened.value());
+  {
+    Result<Opened> opened = open(options);
+    if (!opened.ok())
+      return fail(options.plan, opened.status());
+    std::swap(previous, opened.value());
+  }
   Session &session = *previous.session;
 
   for (const auto &[name, path] : inputs) {
@@ -143,14 +145,14 @@ static int run(const RunOptions &options, Opened &previous) {
     if (Status status = session.setInput(name, {a.type, a.shape, a.bytes.data()}); !status.ok())
       return fail(options.plan, status);
   }
-  bool withStates = givesStates(session.plan, options);
-  if (Status status = session.run(); !status.ok())
-    return fail(options.plan, status);
-
   if (options.repeat > 0 && !session.plan.states.empty())
     return fail("command line", usageError("--repeat: a run of this model changes its states"));
   if (options.profile && options.repeat == 0)
     return fail("command line", usageError("--profile: needs --repeat with a number of runs"));
+  bool withStates = givesStates(session.plan, options);
+  if (Status status = session.run(); !status.ok())
+    return fail(options.plan, status);
+
   if (options.profile)
     session.timeSteps();
   if (options.repeat > 0)
@@ -198,6 +200,8 @@ static bool readLine(const std::string &line, RunOptions &to) {
     return false;
   to.plan = json["plan"].get<std::string>();
   to.outputFolder = json["output_dir"].get<std::string>();
+  if (to.outputFolder.empty()) // what is printed instead would stand between the statuses
+    return false;
   for (auto &[name, path] : json["inputs"].items()) {
     if (!path.is_string())
       return false;

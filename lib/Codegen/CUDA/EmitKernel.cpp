@@ -216,13 +216,15 @@ CudaSource emitCudaSource(ModuleOp planned) {
     // What the emitters complain of is no error of the compilation but the reason for the host.
     std::string reason;
     ScopedDiagnosticHandler listen(planned.getContext(), [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+        return failure(); // passed on
       if (reason.empty())
         reason = diagnostic.str();
       return success();
     });
     std::optional<CudaKernel> emitted = emitCuda(kernel);
     if (!emitted) {
-      source.host[kernel.getSymName().str()] = reason;
+      source.host[kernel.getSymName().str()] = reason.empty() ? "it has no CUDA form" : reason;
       continue;
     }
     source.text += emitted->source;

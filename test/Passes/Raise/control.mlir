@@ -106,11 +106,13 @@ module @scan attributes {onnx.files = ["model.onnx"]} {
 
 // -----
 
-// torch's squeeze(dim): one rank, and a run in which the dimension is not 1 ends.
+// torch's squeeze(dim): one rank; a run in which the dimension is not 1 ends, and one whose condition says so.
 // CHECK-LABEL: module @squeezed
 // CHECK-NOT: otf.if
 // CHECK: otf.bind %{{.*}} ["squeeze_0"]
 // CHECK: otf.reshape %{{.*}} {checked} : tensor<4x?xf32, {{.*}}> -> tensor<4xf32>
+// CHECK: tensor.extract %arg0[] : tensor<i1>
+// CHECK: otf.bind %{{.*}} ["squeezed_0"] "the branch that does not squeeze
 module @squeezed attributes {onnx.files = ["model.onnx"]} {
   func.func @main(%c: !onnx.value {onnx.name = "c", onnx.type = 9 : i64, onnx.dims = []},
                   %x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = [4, "n"]})
