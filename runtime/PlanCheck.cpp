@@ -202,7 +202,7 @@ struct MetadataReader {
     if (info.written > info.bufferCount)
       return bad("step '", info.kernel, "' writes ", info.written, " of ", info.bufferCount, " buffers");
     bool isLaunch = info.kind == StepKind::launch;
-    if ((!info.host.empty() || info.written) && (!isLaunch || program.target != "cuda"))
+    if (!info.host.empty() && (!isLaunch || program.target != "cuda"))
       return bad("step '", info.kernel, "' is no launch of a GPU's program, and is placed on the host");
     if (!info.message.empty() && info.kind != StepKind::bind)
       return bad("step ", program.steps.size() - 1, " binds nothing, and has a message");
