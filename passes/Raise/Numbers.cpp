@@ -221,7 +221,8 @@ FailureOr<SmallVector<Size>> raise::settled(Raiser &raiser, onnx::NodeOp node, A
     std::string message; // of a check alone; a number may be negative for reasons of its own
     if (open.empty())
       for (const Check &check : undecided)
-        message += (message.empty() ? "" : ", or ") + check.what;
+        if (message.find(check.what) == std::string::npos)
+          message += (message.empty() ? "" : ", or ") + check.what;
     bound = raiser.bind(values.tensor, node.getOpType().lower(), message.empty() ? "" : message + " differ");
   }
   for (auto [number, size] : llvm::zip(open, bound)) // `bound` may have one for a check alone

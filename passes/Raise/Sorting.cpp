@@ -77,7 +77,7 @@ FailureOr<Size> countOf(Raiser &raiser, onnx::NodeOp node, const Size &available
         Value tooMany = p.less(p.extent(available), k);
         return p.toInteger(p.select(tooMany, p.index(-1), k), b.getI64Type());
       });
-      return raiser.bind(checked.tensor, "k").front();
+      return raiser.bind(checked.tensor, "k", "its k is negative, or larger than its axis").front();
     }
   }
   if (!count.isAtLeast(0) || !available.isAtLeast(count))

@@ -21,7 +21,7 @@ module attributes {onnx.files = ["m"]} {
 // CHECK-LABEL: func.func @main
 // CHECK: tensor.generate
 // CHECK: arith.constant -1 : index
-// CHECK: otf.bind %{{.*}} ["k_0"] : tensor<1xi64>
+// CHECK: otf.bind %{{.*}} ["k_0"] "its k is negative, or larger than its axis" : tensor<1xi64>
 // CHECK: otf.compute "1" : tensor<?xf32, #otf.dims<"k_0">>, tensor<?xi64, #otf.dims<"k_0">> {
 module attributes {onnx.files = ["m"]} {
   func.func @main(%x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = ["s"]},
