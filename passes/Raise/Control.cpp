@@ -7,6 +7,8 @@
 
 #include "dialects/ONNX/ElementType.h"
 
+#include "llvm/ADT/StringSet.h"
+
 using namespace mlir;
 using namespace otf;
 using namespace otf::raise;
@@ -216,6 +218,20 @@ LogicalResult raiseIteration(Raiser &raiser, Loop &loop, Known &iteration, Known
   return success();
 }
 
+/// Whether a size is one that each run of `block` finds anew.
+bool variesIn(Block &block, ArrayRef<Size> sizes) {
+  llvm::StringSet<> found;
+  block.walk([&](BindOp bind) {
+    for (auto symbol : bind.getSymbols().getAsRange<StringAttr>())
+      found.insert(symbol.getValue());
+  });
+  return llvm::any_of(sizes, [&](const Size &size) {
+    return llvm::any_of(size.terms(), [&](const auto &term) {
+      return llvm::any_of(term.first, [&](const std::string &symbol) { return found.contains(symbol); });
+    });
+  });
+}
+
 /// Sizes of what collects `count` slices.
 SmallVector<Size> collectedSizes(const Known &slice, int64_t axis, const Size &count) {
   SmallVector<Size> sizes(slice.sizes);
@@ -338,6 +354,8 @@ LogicalResult makeLoop(Raiser &raiser, Loop &loop) {
       std::optional<int64_t> axis = normalizedAxis(loop.scanAxes[number], int64_t(slice.rank()) + 1);
       if (!axis)
         return raiser.fail(loop.node, "what its iterations collect is joined along no axis");
+      if (variesIn(block, slice.sizes))
+        return raiser.fail(loop.node, "what its iterations collect has a size that each of them finds anew (give it one before the loop)");
       loop.scanAxes[number] = *axis;
       Known &all = scanned.emplace_back();
       all.elementType = slice.elementType;

@@ -129,7 +129,7 @@ LogicalResult raiseTile(Raiser &raiser, onnx::NodeOp node) {
     return raiser.fail(node, "it has " + Twine(repeats->size()) + " repeats for " + Twine(input.rank()) + " dimensions");
   SmallVector<Number> extents;
   for (auto [size, times] : llvm::zip(input.sizes, *repeats))
-    extents.push_back(Number(size) * maximum(times, 0));
+    extents.push_back(Number(size) * times); // a negative size is refused
   FailureOr<SmallVector<Size>> sizes = settled(raiser, node, extents);
   if (failed(sizes))
     return failure();

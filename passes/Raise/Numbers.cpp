@@ -265,7 +265,7 @@ FailureOr<SmallVector<Size>> raise::broadcastOrCheck(Raiser &raiser, onnx::NodeO
     if (mine == other || other == Size(1))
       continue;
     if (mine != Size(1))
-      checks.push_back({mine, other, "two sizes that must broadcast"});
+      checks.push_back({mine, other, "two sizes of other names, which are taken to be equal,"});
     // A constant tells more than a symbol, and an input's size, which other tensors have too, more than one found on the way.
     if (mine == Size(1) || (!mine.isConstant() && (other.isConstant() || !isOfInputs(raiser, mine))))
       mine = other;

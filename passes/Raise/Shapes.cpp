@@ -267,13 +267,14 @@ LogicalResult raiseConstantOfShape(Raiser &raiser, onnx::NodeOp node) {
   return success();
 }
 
-/// The number of elements of a range of integers.
+/// The number of elements of a range of integers; −1 where it never ends.
 Number rangeLength(const Number &start, const Number &limit, const Number &delta) {
   if (start.size() && limit.size() && delta.size())
     if (std::optional<Size> exact = (*limit.size() - *start.size()).divide(*delta.size()))
       return maximum(*exact, 0);
   Number distance = maximum(ifNegative(delta, start - limit, limit - start), 0);
-  return quotientUp(distance, maximum(ifNegative(delta, Number(0) - delta, delta), 1));
+  Number steps = quotientUp(distance, maximum(ifNegative(delta, Number(0) - delta, delta), 1));
+  return ifEqual(delta, 0, -1, steps);
 }
 
 LogicalResult raiseRange(Raiser &raiser, onnx::NodeOp node) {

@@ -45,3 +45,22 @@ module attributes {onnx.files = ["m"]} {
 module attributes {onnx.files = ["m"]} {
   func.func private @main(!onnx.value)
 }
+
+// -----
+
+// What a loop collects has one shape in all iterations.
+module attributes {onnx.files = ["m"]} {
+  onnx.initializer @yes = dense<true> : tensor<i1>
+  func.func @main(%m: !onnx.value {onnx.name = "m", onnx.type = 7 : i64, onnx.dims = []},
+                  %x: !onnx.value {onnx.name = "x", onnx.type = 1 : i64, onnx.dims = [4]})
+      -> (!onnx.value {onnx.name = "all", onnx.type = 7 : i64}) {
+    %yes = onnx.get @yes
+    // expected-error @+1 {{Loop: what its iterations collect has a size that each of them finds anew}}
+    %0 = onnx.node "Loop" version 19 (%m, %yes) bodies ["body"] {
+    ^bb0(%i: !onnx.value, %c: !onnx.value):
+      %1 = onnx.node "NonZero" version 13 (%x)
+      onnx.yield %c, %1
+    }
+    return %0 : !onnx.value
+  }
+}
