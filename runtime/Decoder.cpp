@@ -124,7 +124,7 @@ Status Decoder::feed() {
   return readLogits();
 }
 
-Status Decoder::feedChunk(size_t begin, size_t end) {
+Status Decoder::feedChunk(size_t begin, size_t end, int64_t keep) {
   for (size_t i = 0; i < roles.size(); ++i) {
     int64_t shape[2] = {1, int64_t(end - begin)};
     numbers.resize(end - begin);
@@ -141,7 +141,7 @@ Status Decoder::feedChunk(size_t begin, size_t end) {
       break;
     case Role::keep:
       shape[1] = 1;
-      numbers.assign(1, 1);
+      numbers.assign(1, keep);
       break;
     }
     size_t rank = session.plan.inputs[i].shape.size();
@@ -158,6 +158,51 @@ Status Decoder::give(size_t input, std::span<const int64_t> shape, std::span<con
   return session.setInput(info.name, {info.type, shape, narrow.data()});
 }
 
+/// Floats of any width to f32.
+static void widen(ElementType type, const std::byte *from, size_t count, float *to) {
+  if (type == ElementType::f32) {
+    std::memcpy(to, from, 4 * count);
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (type == ElementType::f16) {
+      _Float16 half;
+      std::memcpy(&half, from + 2 * i, 2);
+      to[i] = float(half);
+    } else {
+      uint16_t high;
+      std::memcpy(&high, from + 2 * i, 2);
+      uint32_t bits = uint32_t(high) << 16;
+      std::memcpy(&to[i], &bits, 4);
+    }
+  }
+}
+
+Result<std::span<const float>> Decoder::readAll(std::span<const int32_t> ids) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    OTF_TRY(check(ids[i], i));
+  held = 0;
+  tokens.assign(ids.begin(), ids.end());
+  if (!session.plan.states.empty())
+    OTF_TRY(session.truncateStates(0));
+  OTF_TRY(feedChunk(0, tokens.size(), int64_t(tokens.size())));
+  held = session.plan.states.empty() ? 0 : tokens.size();
+  Result<TensorView> output = session.output(logitsOutput);
+  if (!output.ok())
+    return output.status();
+  const TensorView &logits = output.value();
+  const int64_t width = logits.shape.back(), elements = *byteCount(ElementType::i8, logits.shape);
+  if (width <= 0 || elements != width * int64_t(ids.size()))
+    return badInput("output 'logits': has ", width > 0 ? elements / width : 0, " rows for ", ids.size(),
+                    " tokens, so it does not tell what the model expects at each (export the model "
+                    "with the logits of all positions)");
+  if (logits.type == ElementType::f32)
+    return std::span(static_cast<const float *>(logits.data), size_t(elements));
+  converted.resize(size_t(elements));
+  widen(logits.type, static_cast<const std::byte *>(logits.data), converted.size(), converted.data());
+  return std::span<const float>(converted);
+}
+
 Status Decoder::readLogits() {
   std::span<const int64_t> shape = session.outputShape(logitsOutput);
   ElementType type = session.plan.outputs[logitsOutput].type;
@@ -168,22 +213,7 @@ Status Decoder::readLogits() {
   OTF_TRY(session.readOutput(logitsOutput, uint64_t(*bytes - *rowBytes), uint64_t(*rowBytes),
                              raw.data()));
   row.resize(size_t(shape.back()));
-  if (type == ElementType::f32) {
-    std::memcpy(row.data(), raw.data(), raw.size());
-    return {};
-  }
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (type == ElementType::f16) {
-      _Float16 half;
-      std::memcpy(&half, raw.data() + 2 * i, 2);
-      row[i] = float(half);
-    } else {
-      uint16_t high;
-      std::memcpy(&high, raw.data() + 2 * i, 2);
-      uint32_t bits = uint32_t(high) << 16;
-      std::memcpy(&row[i], &bits, 4);
-    }
-  }
+  widen(type, raw.data(), row.size(), row.data());
   return {};
 }
 

@@ -2,7 +2,8 @@
 //
 // Runs a decoder-only language model token by token: makes the inputs such models have out of
 // token ids, feeds long prompts in chunks, and keeps what the session's cache already holds. A
-// model without states is run on the whole text each time.
+// model without states is run on the whole text each time. For measuring, a text is also run at
+// once and gives the logits of all its positions.
 #ifndef OTF_RUNTIME_DECODER_H
 #define OTF_RUNTIME_DECODER_H
 
@@ -20,6 +21,9 @@ public:
   Status start(std::span<const int32_t> ids);
   /// Appends one token.
   Status append(int32_t id);
+  /// Makes `ids` the whole text, in one run without a past, and gives the logits for what follows
+  /// each of them: ids.size() rows of equal length, valid until the next call.
+  Result<std::span<const float>> readAll(std::span<const int32_t> ids);
 
   /// For each token of the vocabulary how likely it is next.
   std::span<const float> logits() const { return row; }
@@ -34,7 +38,8 @@ private:
   explicit Decoder(Session &session) : session(session) {}
   Status check(int32_t id, size_t position) const;
   Status feed();
-  Status feedChunk(size_t begin, size_t end);
+  /// `keep`: for how many of the last tokens logits are wanted, where the model can tell.
+  Status feedChunk(size_t begin, size_t end, int64_t keep = 1);
   Status give(size_t input, std::span<const int64_t> shape, std::span<const int64_t> values);
   Status readLogits();
 
@@ -44,7 +49,7 @@ private:
   std::vector<Role> roles;      // of the plan's inputs
   std::vector<int32_t> tokens;  // the text; the states hold the first `held` of them
   size_t held = 0;
-  std::vector<float> row;
+  std::vector<float> row, converted;
   std::vector<int64_t> numbers; // kept to reuse their memory
   std::vector<int32_t> narrow;
   std::vector<std::byte> raw;

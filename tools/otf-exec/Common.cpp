@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/otf-exec/Common.h"
 
+#include "runtime/RegularFile.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace otf::exec {
@@ -62,6 +65,46 @@ runtime::Result<Opened> open(const PlanOptions &options) {
   opened.session = std::move(session.value());
   opened.seconds = secondsSince(start);
   return opened;
+}
+
+/// tokenizer.json at this path, or in the folder at this path.
+static runtime::Result<std::vector<std::byte>> readTokenizer(std::string path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    path += "/tokenizer.json";
+  auto named = [&](const runtime::Status &s) {
+    return runtime::Status(s.code(), runtime::cat("tokenizer '", path, "': ", s.message()));
+  };
+  auto file = runtime::RegularFile::open(path);
+  if (!file.ok())
+    return named(file.status());
+  auto text = file.value().read();
+  if (!text.ok())
+    return named(text.status());
+  if (text.value().empty())
+    return named(runtime::badInput("the file is empty"));
+  return text;
+}
+
+runtime::Result<runtime::LanguageModel> openLanguageModel(const runtime::PlanFile &plan,
+                                                          const std::string &tokenizer) {
+  if (tokenizer.empty())
+    return runtime::LanguageModel::create(plan, {});
+  auto text = readTokenizer(tokenizer);
+  if (!text.ok())
+    return text.status();
+  return runtime::LanguageModel::create(
+      plan, {reinterpret_cast<const char *>(text.value().data()), text.value().size()});
+}
+
+runtime::Result<std::string> readText(const std::string &path) {
+  auto file = runtime::RegularFile::open(path);
+  if (!file.ok())
+    return file.status();
+  auto bytes = file.value().read();
+  if (!bytes.ok())
+    return bytes.status();
+  return std::string(reinterpret_cast<const char *>(bytes.value().data()), bytes.value().size());
 }
 
 } // namespace otf::exec

@@ -6,11 +6,13 @@
 #define OTF_TOOLS_OTF_EXEC_COMMON_H
 
 #include "runtime/Device.h"
+#include "runtime/LanguageModel.h"
 #include "runtime/Session.h"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,18 @@ struct BenchOptions : PlanOptions {
   int64_t promptTokens = 128, tokens = 128, repeat = 3;
 };
 
+struct EvalOptions : PlanOptions {
+  std::string reference, text, tokenizer;
+  // Those of the table of peers: 16 windows, of each the last 448 tokens are scored.
+  int64_t tokens = 8192, window = 512, scoreFrom = 64;
+  std::optional<double> mostDivergence, leastSameBest, mostRatio; // gates
+  std::string gate = "bound"; // what they judge: the interval's worse end, or else "point"
+};
+
+/// The exit status of a measurement that was made and does not meet its gate. Those below 4 mean that
+/// there is none (runtime::Code).
+inline constexpr int kGateMissed = 4;
+
 // Each returns the exit status.
 int run(const RunOptions &options);
 /// Runs what lines of standard input say, {"plan", "inputs": {name: file}, "output_dir"} each, and prints the
@@ -54,6 +68,7 @@ int batch(const PlanOptions &options);
 int generate(const TextOptions &options);
 int chat(const TextOptions &options);
 int bench(const BenchOptions &options);
+int eval(const EvalOptions &options);
 int info(const PlanOptions &options);
 int verify(const PlanOptions &options);
 
@@ -76,6 +91,11 @@ struct Opened {
   double seconds = 0;
 };
 runtime::Result<Opened> open(const PlanOptions &options);
+
+/// `tokenizer` is a tokenizer.json or its folder, and replaces the plan's unless it is empty.
+runtime::Result<runtime::LanguageModel> openLanguageModel(const runtime::PlanFile &plan,
+                                                          const std::string &tokenizer);
+runtime::Result<std::string> readText(const std::string &path);
 
 inline double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

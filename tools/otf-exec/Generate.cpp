@@ -4,14 +4,12 @@
 #include "tools/otf-exec/Common.h"
 
 #include "runtime/Generate.h"
-#include "runtime/RegularFile.h"
 
 #include <nlohmann/json.hpp>
 
 #include <charconv>
 #include <cstdio>
 #include <iostream>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace otf::exec {
@@ -27,25 +25,6 @@ struct Talker {
   GenerateOptions settings;
   double loadSeconds = 0;
 };
-
-/// tokenizer.json at this path, or in the folder at this path.
-Result<std::vector<std::byte>> readTokenizer(std::string path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    path += "/tokenizer.json";
-  auto named = [&](const Status &s) {
-    return Status(s.code(), cat("tokenizer '", path, "': ", s.message()));
-  };
-  Result<RegularFile> file = RegularFile::open(path);
-  if (!file.ok())
-    return named(file.status());
-  Result<std::vector<std::byte>> text = file.value().read();
-  if (!text.ok())
-    return named(text.status());
-  if (text.value().empty())
-    return named(badInput("the file is empty"));
-  return text;
-}
 
 /// "1,2,3". What the model knows is checked where it is known.
 Result<std::vector<int32_t>> parseIds(std::string_view text) {
@@ -76,15 +55,7 @@ Result<Talker> prepare(const TextOptions &o) {
   if (!opened.ok())
     return opened.status();
   t.opened = std::move(opened.value());
-  std::vector<std::byte> tokenizer;
-  if (!o.tokenizer.empty()) {
-    Result<std::vector<std::byte>> text = readTokenizer(o.tokenizer);
-    if (!text.ok())
-      return text.status();
-    tokenizer = std::move(text.value());
-  }
-  Result<LanguageModel> model = LanguageModel::create(
-      *t.opened.plan, {reinterpret_cast<const char *>(tokenizer.data()), tokenizer.size()});
+  Result<LanguageModel> model = openLanguageModel(*t.opened.plan, o.tokenizer);
   if (!model.ok())
     return model.status();
   t.model.emplace(std::move(model.value()));

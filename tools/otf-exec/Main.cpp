@@ -99,12 +99,35 @@ static void textFlags(CLI::App &app, TextOptions &o) {
   app.add_flag("--ignore-eos", o.ignoreEos, "go on after an end token");
 }
 
+static void evalFlags(CLI::App &app, EvalOptions &o) {
+  app.add_option("--reference", o.reference, "plan of the same model, usually of recipe none")->required()->check(isPath);
+  app.add_option("--text", o.text, "file of UTF-8 text")->required()->check(isPath);
+  app.add_option("--tokenizer", o.tokenizer, "tokenizer.json, or its folder, to use instead of the plans'")
+      ->check(isPath);
+  app.add_option("--tokens", o.tokens, "how much of the text, in whole windows; 0: all of it")
+      ->check(whole<int64_t>(0))->capture_default_str();
+  app.add_option("--window", o.window, "tokens seen at once; every window begins without a past")
+      ->check(whole<int64_t>(2, kMostBenchTokens))->capture_default_str();
+  app.add_option("--score-from", o.scoreFrom, "the first token of a window whose prediction counts")
+      ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
+  app.add_flag("--json", o.json, "print one JSON object");
+  app.add_option("--max-kl", o.mostDivergence, "exit status 4 if the mean KL divergence (nats) is above it")
+      ->check(number(0, Least::included, kLargest, "a number from 0 to 3.4e38"));
+  app.add_option("--min-top1", o.leastSameBest, "the same if less than this fraction of likeliest tokens agrees")
+      ->check(number(0, Least::included, 1, "a number from 0 to 1"));
+  app.add_option("--max-perplexity-ratio", o.mostRatio, "the same for the plan's perplexity over the reference's")
+      ->check(number(0, Least::excluded, kLargest, "a number above 0 and at most 3.4e38"));
+  app.add_option("--gate", o.gate, "what gates judge: bound, the worse end of the 95 % interval, or point")
+      ->check(CLI::IsMember({"bound", "point"}))->capture_default_str();
+}
+
 static int parseAndRun(int argc, char **argv) {
   CLI::App app("Runs plans that otf-compile made.", "otf-exec");
   app.require_subcommand(1);
   RunOptions r;
   TextOptions g, c;
   BenchOptions b;
+  EvalOptions e;
   PlanOptions i, v, s;
 
   CLI::App *run = app.add_subcommand("run", "arrays in, arrays out");
@@ -146,6 +169,10 @@ static int parseAndRun(int argc, char **argv) {
       ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
   bench->add_flag("--json", b.json, "print one JSON object");
 
+  CLI::App *eval = app.add_subcommand("eval", "distance from a reference plan over a text");
+  planFlags(*eval, e, true);
+  evalFlags(*eval, e);
+
   CLI::App *info = app.add_subcommand("info", "what a plan holds");
   planFlags(*info, i, false);
   info->add_flag("--json", i.json, "print one JSON object");
@@ -158,7 +185,7 @@ static int parseAndRun(int argc, char **argv) {
   if (first != "--help" && first != "-h" &&
       app.get_subcommands([&](const CLI::App *s) { return s->get_name() == first; }).empty())
     return fail("command line", otf::runtime::usageError("'", first, "': unknown (expected run, "
-                                                         "batch, generate, chat, bench, info or verify)"));
+                                                         "batch, generate, chat, bench, eval, info or verify)"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {
@@ -177,6 +204,7 @@ static int parseAndRun(int argc, char **argv) {
          : *generate ? otf::exec::generate(g)
          : *chat     ? otf::exec::chat(c)
          : *bench    ? otf::exec::bench(b)
+         : *eval     ? otf::exec::eval(e)
          : *info     ? otf::exec::info(i)
                      : otf::exec::verify(v);
 }
