@@ -29,11 +29,13 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
   }];
   let options = [
     Option<"linear", "linear", "std::string", "\"f32\"",
-           "encoding of weights that linears read: f32, f16, int8, int4 or codebook2">,
+           "encoding of weights that linears read: f32, f16, int8, int4, codebook2, planes3x1 to planes3x4, or planes4x1 to planes4x3">,
     Option<"vocabulary", "vocabulary", "std::string", "\"f32\"",
            "encoding of embedding tables and heads">,
     Option<"group", "group", "int64_t", "32",
            "columns that share a scale: a multiple of 32, or 0 for a whole row; plain encodings have none">,
+    Option<"vocabularyGroup", "vocabulary-group", "int64_t", "-1",
+           "the same for vocabulary tables; -1 for that of linears">,
   ];
   let statistics = [
     Statistic<"numLinear", "linear-weights", "Linear weights given an encoding">,

@@ -22,6 +22,7 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
   bits.linear = options.linear;
   bits.vocabulary = options.vocabulary;
   bits.group = options.group;
+  bits.vocabularyGroup = options.vocabularyGroup;
   manager.addPass(createChooseBits(bits));
   // Then the columns that these bits would hurt most.
   if (options.outliers > 0.0) {

@@ -22,6 +22,9 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
   Option<int64_t> group{*this, "group",
                         llvm::cl::desc("columns that share a scale, or 0 for a row"),
                         llvm::cl::init(32)};
+  Option<int64_t> vocabularyGroup{*this, "vocabulary-group",
+                                  llvm::cl::desc("the same for embedding tables and heads, or -1 for that of linears"),
+                                  llvm::cl::init(-1)};
   Option<double> outliers{*this, "outliers",
                           llvm::cl::desc("part of the columns kept in f16, from 0 to 1"),
                           llvm::cl::init(0.0)};

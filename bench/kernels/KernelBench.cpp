@@ -85,6 +85,12 @@ void runTile(const Layer &layer, int64_t t, int64_t m, float *acc) {
   case EncodingKind::Codebook2:
     return otf_tile_codebook2(tile, rec, stride, m, l.background, group, 0, layer.encoding.table,
                               acc);
+  case EncodingKind::Planes3x2:
+    return otf_tile_planes3x2(tile, rec, stride, m, l.background, group, 0, acc);
+  case EncodingKind::Planes3x3:
+    return otf_tile_planes3x3(tile, rec, stride, m, l.background, group, 0, acc);
+  case EncodingKind::Planes3x4:
+    return otf_tile_planes3x4(tile, rec, stride, m, l.background, group, 0, acc);
   default: // no benchmark names another
     std::abort();
   }
@@ -128,7 +134,10 @@ int main(int argc, char **argv) {
                                                          {"f16", EncodingKind::F16},
                                                          {"int8", EncodingKind::Int8},
                                                          {"int4", EncodingKind::Int4},
-                                                         {"codebook2", EncodingKind::Codebook2}};
+                                                         {"codebook2", EncodingKind::Codebook2},
+                                                         {"planes3x2", EncodingKind::Planes3x2},
+                                                         {"planes3x3", EncodingKind::Planes3x3},
+                                                         {"planes3x4", EncodingKind::Planes3x4}};
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{4096, 4096}, {576, 1536}})
     for (int64_t m : {1, 16})
       for (auto [name, kind] : kinds) {

@@ -57,7 +57,9 @@ def OTF_EncodingKind : I32EnumAttr<"EncodingKind", "how a weight is coded", [
     I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"f16", 1>, I32EnumAttrCase<"int8", 2>,
     I32EnumAttrCase<"int4", 3>, I32EnumAttrCase<"codebook2", 4>,
     I32EnumAttrCase<"grid8", 5>, I32EnumAttrCase<"grid4", 6>, I32EnumAttrCase<"grid2", 7>,
-    I32EnumAttrCase<"grid8z", 8>, I32EnumAttrCase<"grid4z", 9>, I32EnumAttrCase<"grid2z", 10>]> {
+    I32EnumAttrCase<"grid8z", 8>, I32EnumAttrCase<"grid4z", 9>, I32EnumAttrCase<"grid2z", 10>,
+    I32EnumAttrCase<"planes3x1", 11>, I32EnumAttrCase<"planes3x2", 12>, I32EnumAttrCase<"planes3x3", 13>,
+    I32EnumAttrCase<"planes3x4", 14>, I32EnumAttrCase<"planes4x1", 15>, I32EnumAttrCase<"planes4x2", 16>, I32EnumAttrCase<"planes4x3", 17>]> {
   let cppNamespace = "::otf";
   let genSpecializedAttr = 0;
 }
@@ -67,7 +69,8 @@ def OTF_EncodingAttr : OTF_Attr<"Encoding", "encoding"> {
   let description = [{
     `#otf.encoding<int4, group = 32>`. `group` counts columns, a multiple of 32, or 0 for a whole
     row; it is 0 for f32 and f16, which have no scales. lib/Encoding draws each kind to the bit. The grids (`grid4`, with zeros
-    `grid4z`, …) keep what a file has quantized.
+    `grid4z`, …) keep what a file has quantized. `planes3x2` is a trellis code of windows of 3 bits at 2 bits a weight, best with
+    `group = 0`: planes3x1 to planes3x4, planes4x1 to planes4x3.
   }];
   let parameters = (ins EnumParameter<OTF_EncodingKind>:$kind, DefaultValuedParameter<"int64_t", "0">:$group);
   let assemblyFormat = "`<` $kind (`,` `group` `=` $group^)? `>`";

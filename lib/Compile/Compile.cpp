@@ -117,6 +117,7 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.linear = orPlain(recipe.linear);
     decide.vocabulary = orPlain(recipe.vocabulary);
     decide.group = recipe.group;
+    decide.vocabularyGroup = recipe.vocabularyGroup;
     decide.outliers = recipe.outliers;
     buildDecidePipeline(passes, decide, readWeightsFrom(files));
     passes.addPass(createKeepGiven({recipe.linear == "given", recipe.vocabulary == "given", recipe.activations == "int8"}, files));

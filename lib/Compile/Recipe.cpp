@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 // `none` and round-to-nearest are what others are measured against. `otf-int2` is a published
 // recipe: two-bit codes in groups of 32, and the 3.5 % of columns of the largest norm in f16.
 // `given-a8` leaves weights that are quantized already and runs them on int8 activations, which is what `accuracy_level` 4 of
-// ONNX Runtime's MatMulNBits allows.
+// ONNX Runtime's MatMulNBits allows. `planes2` to `planes4` code linears by trellis at that many bits and one scale a row.
 // The vocabulary is kept wider than the linears: an embedding row has no neighbours that average
 // its error away.
 static const Recipe builtin[] = {
@@ -27,11 +27,16 @@ static const Recipe builtin[] = {
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
     {"given-a8", "given", "given", 32, 0, "int8"},
+    {"planes2", "planes3x2", "int8", 0, 0, "given", 32},
+    {"planes3", "planes3x3", "int8", 0, 0, "given", 32},
+    {"planes4", "planes3x4", "int8", 0, 0, "given", 32},
 };
 
-static constexpr llvm::StringLiteral encodings[] = {"given", "f32",  "f16",
-                                                    "int8",  "int4", "codebook2"};
-static constexpr llvm::StringLiteral keys[] = {"name", "linear", "vocabulary", "group", "outliers", "activations"};
+static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f16",       "int8",      "int4",
+                                                    "codebook2", "planes3x1", "planes3x2", "planes3x3", "planes3x4",
+                                                    "planes4x1", "planes4x2", "planes4x3"};
+static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
+                                               "outliers", "activations", "vocabulary_group"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -97,6 +102,19 @@ public:
                list(encodings) + ")");
   }
 
+  /// Whether it is there.
+  bool group(const char *key, int64_t &to) {
+    const Json *found = find(key, Json::value_t::number_integer, "an integer");
+    if (!found)
+      return false;
+    // An unsigned value past int64 would wrap; no weight has that many columns anyway.
+    to = *found > int64_t(1) << 31 ? -1 : found->get<int64_t>();
+    if (to < 0 || to % 32 != 0)
+      complain("'" + llvm::Twine(key) + "' must be a multiple of 32, or 0 for a whole row, not " +
+               llvm::Twine(found->dump()));
+    return true;
+  }
+
   const Json &json;
   llvm::StringRef source;
   std::string complaint;
@@ -128,12 +146,10 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
     reader.complain("'linear' is missing (how weights of linears are coded)");
   reader.encoding("linear", recipe.linear);
   reader.encoding("vocabulary", recipe.vocabulary);
-  if (const Json *group = reader.find("group", Json::value_t::number_integer, "an integer")) {
-    // An unsigned value past int64 would wrap; no weight has that many columns anyway.
-    recipe.group = *group > int64_t(1) << 31 ? -1 : group->get<int64_t>();
-    if (recipe.group < 0 || recipe.group % 32 != 0)
-      reader.complain("'group' must be a multiple of 32, or 0 for a whole row, not " +
-                      llvm::Twine(group->dump()));
+  reader.group("vocabulary_group", recipe.vocabularyGroup);
+  if (recipe.vocabularyGroup >= 0 && isPlain(recipe.vocabulary))
+    reader.complain("'vocabulary_group' needs an encoding with scales, but vocabulary is " + recipe.vocabulary);
+  if (reader.group("group", recipe.group)) {
     if (isPlain(recipe.linear) && isPlain(recipe.vocabulary))
       reader.complain("'group' needs an encoding with scales (linear is " + recipe.linear +
                       ", vocabulary " + recipe.vocabulary + ")");
@@ -164,6 +180,8 @@ std::string printRecipe(const Recipe &recipe) {
   json["vocabulary"] = recipe.vocabulary;
   if (!isPlain(recipe.linear) || !isPlain(recipe.vocabulary))
     json["group"] = recipe.group;
+  if (recipe.vocabularyGroup >= 0)
+    json["vocabulary_group"] = recipe.vocabularyGroup;
   if (!isPlain(recipe.linear))
     json["outliers"] = recipe.outliers;
   if (recipe.activations != "given")

@@ -5,10 +5,12 @@
 //
 //   {
 //     "name": "rtn4",
-//     "linear": "int4",        how weights of linears are coded: given, f32, f16, int8, int4,
-//     codebook2 "vocabulary": "int8",    the same for embedding tables and heads "group": 32,
-//     columns that share a scale, a multiple of 32; 0 means a whole row "outliers": 0.0 fraction of
-//     a linear's columns kept in f16
+//     "linear": "int4",        how weights of linears are coded: given, f32, f16, int8, int4, codebook2, or planes3x2, which
+//                              is planes<3,2> (3x1 to 3x4, 4x1 to 4x3): 1 to 4 bits a weight, for rows that look Gaussian
+//     "vocabulary": "int8",    the same for embedding tables and heads
+//     "group": 32,             columns that share a scale, a multiple of 32; 0 means a whole row
+//     "vocabulary_group": 32,  the same for vocabulary tables; if left out, that of linears
+//     "outliers": 0.0          fraction of a linear's columns kept in f16
 //   }
 //
 // "given" keeps what the file has. "activations": "int8" lets weights that the file has quantized meet int8 activations, as weights
@@ -32,6 +34,7 @@ struct Recipe {
   int64_t group = 32;
   double outliers = 0;
   std::string activations = "given";
+  int64_t vocabularyGroup = -1; ///< −1: as `group`
 };
 
 /// Names of the recipes that are built in, the default first.

@@ -13,6 +13,7 @@
 #include "Int8.h"
 #include "Layout.h"
 #include "Plain.h"
+#include "PlanesCodec.h"
 
 namespace otf {
 
@@ -39,6 +40,20 @@ template <typename Visitor> auto dispatch(const Encoding &encoding, Visitor visi
     return visit(GridCodec<4, true>{});
   case EncodingKind::Grid2z:
     return visit(GridCodec<2, true>{});
+  case EncodingKind::Planes3x1:
+    return visit(PlanesCodec<EncodingKind::Planes3x1>{});
+  case EncodingKind::Planes3x2:
+    return visit(PlanesCodec<EncodingKind::Planes3x2>{});
+  case EncodingKind::Planes3x3:
+    return visit(PlanesCodec<EncodingKind::Planes3x3>{});
+  case EncodingKind::Planes3x4:
+    return visit(PlanesCodec<EncodingKind::Planes3x4>{});
+  case EncodingKind::Planes4x1:
+    return visit(PlanesCodec<EncodingKind::Planes4x1>{});
+  case EncodingKind::Planes4x2:
+    return visit(PlanesCodec<EncodingKind::Planes4x2>{});
+  case EncodingKind::Planes4x3:
+    return visit(PlanesCodec<EncodingKind::Planes4x3>{});
   case EncodingKind::F32:
     break;
   }

@@ -55,6 +55,22 @@ inline uint16_t loadHalf(const uint8_t *at) {
   return half;
 }
 
+/// The columns of a tile that are kept in f16.
+inline EncodeStatus encodeOutlierPanel(const WeightLayout &layout, const uint32_t *index, const float *weights,
+                                       int64_t rowStride, int64_t rows, uint8_t *tile) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < layout.outliers; ++i) {
+      float value = weights[row * rowStride + index[layout.background + i]];
+      if (!std::isfinite(value))
+        return EncodeStatus::NotFinite;
+      uint16_t half = floatToHalf(value);
+      if (!halfIsFinite(half))
+        return EncodeStatus::OutOfRange;
+      storeHalf(tile + layout.panelOffset + (i * kTileRows + row) * 2, half);
+    }
+  return EncodeStatus::Ok;
+}
+
 template <typename Codec>
 EncodeStatus encodeGroupedTile(const Codec &codec, const WeightLayout &layout,
                                const uint32_t *index, const float *weights, int64_t rowStride,
@@ -95,17 +111,8 @@ EncodeStatus encodeGroupedTile(const Codec &codec, const WeightLayout &layout,
       }
       at += groupParameterBytes(Codec::kind);
     }
-    for (int64_t i = 0; i < layout.outliers; ++i) {
-      float value = w[index[layout.background + i]];
-      if (!std::isfinite(value))
-        return EncodeStatus::NotFinite;
-      uint16_t half = floatToHalf(value);
-      if (!halfIsFinite(half))
-        return EncodeStatus::OutOfRange;
-      storeHalf(tile + layout.panelOffset + (i * kTileRows + row) * 2, half);
-    }
   }
-  return EncodeStatus::Ok;
+  return encodeOutlierPanel(layout, index, weights, rowStride, rows, tile);
 }
 
 template <typename Codec>

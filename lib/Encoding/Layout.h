@@ -20,9 +20,10 @@
 namespace otf {
 
 enum class EncodingKind : uint8_t {
-  F32, F16, Int8, Int4, Codebook2, Grid8, Grid4, Grid2, Grid8z, Grid4z, Grid2z
+  F32, F16, Int8, Int4, Codebook2, Grid8, Grid4, Grid2, Grid8z, Grid4z, Grid2z,
+  Planes3x1, Planes3x2, Planes3x3, Planes3x4, Planes4x1, Planes4x2, Planes4x3
 };
-inline constexpr EncodingKind kLastEncoding = EncodingKind::Grid2z;
+inline constexpr EncodingKind kLastEncoding = EncodingKind::Planes4x3;
 
 /// The default table of codebook2 as four int8, code 0 in the lowest byte; see Codebook2.h.
 inline constexpr uint32_t kCodebook2Table = 0x7d25db83; // 125, 37, -37, -125
@@ -79,12 +80,20 @@ constexpr bool isPlain(EncodingKind kind) {
   return kind == EncodingKind::F32 || kind == EncodingKind::F16;
 }
 
+constexpr bool isPlanes(EncodingKind kind) {
+  return kind >= EncodingKind::Planes3x1 && kind <= EncodingKind::Planes4x3;
+}
+
+constexpr bool isGrid(EncodingKind kind) {
+  return kind >= EncodingKind::Grid8 && kind <= EncodingKind::Grid2z;
+}
+
 constexpr bool hasZeros(EncodingKind kind) {
-  return kind == EncodingKind::Codebook2 || kind >= EncodingKind::Grid8z;
+  return kind == EncodingKind::Codebook2 || (isGrid(kind) && kind >= EncodingKind::Grid8z);
 }
 
 /// Whether scales and zeros are f32 and not f16.
-constexpr bool hasFloatParameters(EncodingKind kind) { return kind >= EncodingKind::Grid8; }
+constexpr bool hasFloatParameters(EncodingKind kind) { return isGrid(kind); }
 
 /// Bytes of the codes of one chunk, 8 rows × 32 columns; of one column of a plain tile.
 constexpr int64_t chunkBytes(EncodingKind kind) {
@@ -104,7 +113,17 @@ constexpr int64_t chunkBytes(EncodingKind kind) {
   case EncodingKind::Codebook2:
   case EncodingKind::Grid2:
   case EncodingKind::Grid2z:
+  case EncodingKind::Planes3x2:
+  case EncodingKind::Planes4x2:
     return 8 * 8;
+  case EncodingKind::Planes3x1:
+  case EncodingKind::Planes4x1:
+    return 8 * 4;
+  case EncodingKind::Planes3x3:
+  case EncodingKind::Planes4x3:
+    return 8 * 12;
+  case EncodingKind::Planes3x4:
+    return 8 * 16;
   }
   return 0;
 }

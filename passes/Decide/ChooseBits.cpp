@@ -54,22 +54,22 @@ bool reachesResult(Value value) {
 struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
   using ChooseBitsBase::ChooseBitsBase;
 
-  EncodingAttr parse(StringRef option, StringRef text) {
+  EncodingAttr parse(StringRef option, StringRef text, int64_t columns) {
     ModuleOp module = getOperation();
     std::optional<EncodingKind> kind = symbolizeEncodingKind(text);
     if (!kind) {
       module.emitError() << getArgument() << ": " << option
-                         << " must be f32, f16, int8, int4 or codebook2, got \"" << text << "\"";
+                         << " must be f32, f16, int8, int4, codebook2, planes3x1 to planes3x4 or planes4x1 to planes4x3, got \"" << text << "\"";
       return {};
     }
     bool plain = *kind == EncodingKind::f32 || *kind == EncodingKind::f16;
     return EncodingAttr::getChecked([&] { return module.emitError() << getArgument() << ": "; },
-                                    &getContext(), *kind, plain ? 0 : int64_t(group));
+                                    &getContext(), *kind, plain ? 0 : columns);
   }
 
   void runOnOperation() override {
-    EncodingAttr linearEncoding = parse("linear", linear);
-    EncodingAttr vocabularyEncoding = parse("vocabulary", vocabulary);
+    EncodingAttr linearEncoding = parse("linear", linear, group);
+    EncodingAttr vocabularyEncoding = parse("vocabulary", vocabulary, vocabularyGroup < 0 ? group : vocabularyGroup);
     if (!linearEncoding || !vocabularyEncoding)
       return signalPassFailure();
 

@@ -65,6 +65,13 @@ inline float linear(const Encoding &encoding, const WeightLayout &l, const uint8
     return halfToFloat(bits);
   };
   auto code = [&](const uint8_t *chunk, int column) -> int {
+    if (isPlanes(encoding.kind)) {
+      const PlanesCode &planes = planesCode(encoding.kind);
+      uint32_t words[4];
+      for (int p = 0; p < planes.planes; ++p)
+        std::memcpy(words + p, chunk + 32 * p + 4 * lane, 4);
+      return planesSum(planes, words, 1, column) - planes.offset;
+    }
     switch (encoding.kind) {
     case EncodingKind::Int8:
       return int8_t(Int8Codec::get(chunk, lane, column));

@@ -8,7 +8,7 @@ import unittest
 import otf
 
 LLAMA = otf.fixtures / "llama-optimum" / "model.onnx"
-RECIPES = ("none", "rtn8", "rtn4", "otf-int2")
+RECIPES = ("none", "rtn8", "rtn4", "otf-int2", "planes2", "planes3", "planes4")
 
 
 class Recipes(unittest.TestCase):
@@ -40,12 +40,46 @@ class Recipes(unittest.TestCase):
             self.assertLess(tensor["relative_error"], 0.2)
 
 
+    def test_planes_take_their_bits_and_keep_what_they_promise(self):
+        # Rows of 24 to 64 columns are no Gaussians of a million weights, and a scale each costs more.
+        for bits, most in ((2, 0.33), (3, 0.18), (4, 0.10)):
+            with self.subTest(bits=bits), tempfile.TemporaryDirectory() as folder:
+                report = pathlib.Path(folder) / "report.json"
+                otf.succeed(otf.tool("otf-compile"), LLAMA, "--dry-run", f"--recipe=planes{bits}", "--report", report)
+                tensors = json.loads(report.read_text())["tensors"]
+                coded = [t for t in tensors if f"planes3x{bits}" in t["kept"]]
+                self.assertEqual(14, len(coded))
+                for tensor in coded:
+                    chunks, tiles = -(-tensor["columns"] // 32), -(-tensor["rows"] // 8)
+                    self.assertEqual(tensor["bytes"], tiles * (chunks * 32 * bits + 16))
+                    self.assertLess(tensor["relative_error"], most)
+                    self.assertGreater(tensor["relative_error"], most / 3)
+
+    def test_planes_for_vocabularies_and_a_group_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recipe = pathlib.Path(folder) / "both.json"
+            recipe.write_text('{"name": "both", "linear": "planes4x2", "vocabulary": "planes3x4", "group": 0, "vocabulary_group": 32}')
+            text = otf.succeed(otf.tool("otf-compile"), LLAMA, "--emit=annotated", f"--recipe={recipe}")
+            self.assertIn("#otf.encoding<planes4x2>", text)
+            self.assertIn("#otf.encoding<planes3x4, group = 32>", text)
+            plan = pathlib.Path(folder) / "both.plan"
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", plan, f"--recipe={recipe}")
+            self.assertEqual(4, len(otf.generate(plan, [5, 7, 11], 4)))
+
+
 class Plans(unittest.TestCase):
     def test_equal_input_gives_equal_bytes(self):
         with tempfile.TemporaryDirectory() as folder:
             a, b = (pathlib.Path(folder) / name for name in ("a.plan", "b.plan"))
             otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", a, "--recipe=otf-int2", "--threads=1")
             otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", b, "--recipe=otf-int2", "--threads=3")
+            self.assertEqual(a.read_bytes(), b.read_bytes())
+
+    def test_planes_do_not_depend_on_threads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            a, b = (pathlib.Path(folder) / name for name in ("a.plan", "b.plan"))
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", a, "--recipe=planes3", "--threads=1")
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "-o", b, "--recipe=planes3", "--threads=3")
             self.assertEqual(a.read_bytes(), b.read_bytes())
 
     def test_a_dry_run_says_the_real_size(self):

@@ -3,17 +3,22 @@
 // RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=int4 vocabulary=int8 group=64" \
 // RUN:   --otf-choose-bits="linear=f16 vocabulary=f16" | FileCheck %s
 // RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=f16 vocabulary=f32" | FileCheck %s --check-prefix=PLAIN
+// RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=planes3x2 vocabulary=int8 group=0 vocabulary-group=32" \
+// RUN:   | FileCheck %s --check-prefix=PLANES
 
-// Every RUN but the last expects the same text: a second run keeps what the first decided.
+// Every RUN but the last two expects the same text: a second run keeps what the first decided.
 
 // CHECK-LABEL: otf.weight @hidden
 // CHECK-SAME: {encoding = #otf.encoding<int4, group = 64>}
 // PLAIN-LABEL: otf.weight @hidden
 // PLAIN-SAME: {encoding = #otf.encoding<f16>}
+// PLANES-LABEL: otf.weight @hidden
+// PLANES-SAME: {encoding = #otf.encoding<planes3x2>}
 otf.weight @hidden : tensor<32x32xf32> = #otf.blob<file = 0, offset = 0, length = 4096, type = f32>
 // CHECK: otf.weight @embedded {{.*}} {encoding = #otf.encoding<int8, group = 64>, vocabulary}
 otf.weight @embedded : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
 // CHECK: otf.weight @head {{.*}} {encoding = #otf.encoding<int8, group = 64>, vocabulary}
+// PLANES: otf.weight @head {{.*}} {encoding = #otf.encoding<int8, group = 32>, vocabulary}
 // PLAIN: otf.weight @head {{.*}} {encoding = #otf.encoding<f32>, vocabulary}
 otf.weight @head : tensor<100x32xf32> = #otf.blob<file = 0, offset = 0, length = 12800, type = f32>
 // A choice made by hand stands.

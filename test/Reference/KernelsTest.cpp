@@ -340,12 +340,14 @@ const Case generated[] = {
     {"llama-optimum", "llama_int4", {"int4", "int8", 0.1}},
     {"llama-optimum", "llama_codebook2", {"codebook2", "f16", 0.035}},
     {"llama-optimum", "llama_int4_rows", {"int4", "int4", 0, 0}},
+    {"llama-optimum", "llama_planes", {"planes3x3", "planes3x4", 0.1, 0}},
     {"qwen2-optimum", "qwen2_f32", {}},
     {"qwen2-optimum", "qwen2_int8", {"int8", "int8"}},
     {"qwen2-optimum", "qwen2_int4", {"int4", "int8"}},
     {"gpt2-optimum", "gpt2_f32", {}},
     {"gpt2-optimum", "gpt2_int8", {"int8", "int8", 0.1}},
     {"gpt2-optimum", "gpt2_codebook2", {"codebook2", "int8", 0.1, 64}},
+    {"gpt2-optimum", "gpt2_planes", {"planes4x2", "int8", 0, 64}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Models, Generated,

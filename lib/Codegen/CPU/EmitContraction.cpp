@@ -79,7 +79,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
   // Whose kernel takes neighbouring tiles together.
   StringRef name = shape->name;
-  bool together = shape->plain || (records && (name == "int8" || name.starts_with("grid8")));
+  bool together = shape->plain || (records && (name == "int8" || name.starts_with("grid8") || name.starts_with("planes")));
   int64_t mostRows = shape->plain ? kPlainRows : kRows;
   Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (together ? kTiles : 1)),
              b.getF32Type(),

@@ -31,6 +31,20 @@ static const char *nameOf(EncodingKind kind) {
     return "grid4z";
   case EncodingKind::Grid2z:
     return "grid2z";
+  case EncodingKind::Planes3x1:
+    return "planes3x1";
+  case EncodingKind::Planes3x2:
+    return "planes3x2";
+  case EncodingKind::Planes3x3:
+    return "planes3x3";
+  case EncodingKind::Planes3x4:
+    return "planes3x4";
+  case EncodingKind::Planes4x1:
+    return "planes4x1";
+  case EncodingKind::Planes4x2:
+    return "planes4x2";
+  case EncodingKind::Planes4x3:
+    return "planes4x3";
   }
   return nullptr;
 }

@@ -1,8 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/Codegen/CUDA/CodecName.h"
-#include "lib/Encoding/Layout.h"
+#include "lib/Encoding/Planes.h"
 
 namespace otf::cuda {
+
+/// The tables go along as words of four bytes, so that the device library has no copy of them.
+static std::string planes(const PlanesCode &code, const std::string &group) {
+  std::string text = "otf::Planes<" + std::to_string(code.window) + ", " + group + ", " + std::to_string(code.offset);
+  for (int p = 0; p < code.planes; ++p)
+    for (int at = 0; at < 1 << code.window; at += 4) {
+      uint32_t word = 0;
+      for (int byte = 0; byte < 4; ++byte)
+        word |= uint32_t(code.table[p][at + byte]) << 8 * byte;
+      text += ", " + std::to_string(word) + "u";
+    }
+  return text + ">";
+}
 
 static std::string codec(EncodingKind kind, int64_t group, uint32_t table) {
   std::string g = std::to_string(group);
@@ -29,6 +42,14 @@ static std::string codec(EncodingKind kind, int64_t group, uint32_t table) {
     return "otf::Int4<" + g + ", true, true>";
   case EncodingKind::Grid2z:
     return "otf::Int2<" + g + ", true, true>";
+  case EncodingKind::Planes3x1:
+  case EncodingKind::Planes3x2:
+  case EncodingKind::Planes3x3:
+  case EncodingKind::Planes3x4:
+  case EncodingKind::Planes4x1:
+  case EncodingKind::Planes4x2:
+  case EncodingKind::Planes4x3:
+    return planes(planesCode(kind), g);
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #ifndef OTF_TEST_CODEGEN_CPU_KERNELLIBRARY_H
 #define OTF_TEST_CODEGEN_CPU_KERNELLIBRARY_H
 
+#include "Encoding/Layout.h"
 #include "Kernels.h"
 
 #include <cstdint>
@@ -20,6 +21,13 @@ namespace otf::test {
   X(tiles_f32) X(tiles_f16) X(tile_int8) X(tile_grid8) X(tile_int4) X(tile_codebook2)                             \
   X(record_f32) X(record_i8)                                                                      \
   X(row_f32) X(row_f16) X(row_int8) X(row_int4) X(row_codebook2)                                  \
+  X(tile_planes3x1) X(tiles_planes3x1) X(row_planes3x1) X(float_planes3x1)                 \
+  X(tile_planes3x2) X(tiles_planes3x2) X(row_planes3x2) X(float_planes3x2)                 \
+  X(tile_planes3x3) X(tiles_planes3x3) X(row_planes3x3) X(float_planes3x3)                 \
+  X(tile_planes3x4) X(tiles_planes3x4) X(row_planes3x4) X(float_planes3x4)                 \
+  X(tile_planes4x1) X(tiles_planes4x1) X(row_planes4x1) X(float_planes4x1)                 \
+  X(tile_planes4x2) X(tiles_planes4x2) X(row_planes4x2) X(float_planes4x2)                 \
+  X(tile_planes4x3) X(tiles_planes4x3) X(row_planes4x3) X(float_planes4x3)                 \
   X(norm) X(rope) X(append_f32) X(append_f16) X(attention_f32) X(attention_f16)                   \
   X(exp) X(log) X(tanh) X(erf) X(sin) X(cos)
 
@@ -28,6 +36,31 @@ struct Kernels {
   OTF_KERNEL_NAMES(OTF_MEMBER)
 #undef OTF_MEMBER
 };
+
+/// The kernels of one of the planes encodings.
+struct PlanesKernels {
+  decltype(&otf_tile_planes3x2) tile;
+  decltype(&otf_tiles_planes3x2) tiles;
+  decltype(&otf_row_planes3x2) row;
+  decltype(&otf_float_planes3x2) floats;
+};
+inline PlanesKernels planesKernels(const Kernels &of, EncodingKind kind) {
+  switch (kind) {
+#define OTF_PLANES(w, k)                                                                          \
+  case EncodingKind::Planes##w##x##k:                                                             \
+    return {of.tile_planes##w##x##k, of.tiles_planes##w##x##k, of.row_planes##w##x##k,            \
+            of.float_planes##w##x##k};
+    OTF_PLANES(3, 1) OTF_PLANES(3, 2) OTF_PLANES(3, 3) OTF_PLANES(3, 4)
+    OTF_PLANES(4, 1) OTF_PLANES(4, 2) OTF_PLANES(4, 3)
+#undef OTF_PLANES
+  default:
+    ADD_FAILURE() << "no planes encoding: " << int(kind);
+    return {};
+  }
+}
+inline constexpr EncodingKind kPlanes[] = {EncodingKind::Planes3x1, EncodingKind::Planes3x2, EncodingKind::Planes3x3,
+                                           EncodingKind::Planes3x4, EncodingKind::Planes4x1, EncodingKind::Planes4x2,
+                                           EncodingKind::Planes4x3};
 
 /// Tests are instantiated for every level and skipped where the CPU lacks it.
 class KernelTest : public testing::TestWithParam<std::string> {

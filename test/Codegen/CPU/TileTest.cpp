@@ -30,6 +30,9 @@ protected:
     case EncodingKind::Codebook2:
       return kernels->tile_codebook2(at, rec, stride, m, l.background, e.group, l.outliers,
                                      e.table, acc);
+    default:
+      return planesKernels(*kernels, e.kind)
+          .tile(at, rec, stride, m, l.background, e.group, l.outliers, acc);
     }
   }
 
@@ -113,6 +116,10 @@ TEST_P(Tile, GroupedMatchesFloat64) {
     for (int64_t columns : {1, 5, 31, 32, 33, 100, 129, 192, 576, 4304})
       for (int64_t group : {32, 64, 128, 0})
         check({kind, group}, columns, 0);
+  for (EncodingKind kind : kPlanes)
+    for (int64_t columns : {1, 31, 33, 129, 576})
+      for (int64_t group : {32, 256, 0})
+        check({kind, group}, columns, 0);
 }
 
 TEST_P(Tile, OutlierColumnsMatchFloat64) {
@@ -120,6 +127,9 @@ TEST_P(Tile, OutlierColumnsMatchFloat64) {
     for (int64_t columns : {1, 5, 33, 100, 576})
       for (int64_t outliers : {int64_t(1), std::min<int64_t>(columns, 7), columns})
         check({kind, 32}, columns, outliers);
+  for (EncodingKind kind : kPlanes)
+    for (int64_t outliers : {1, 7, 100})
+      check({kind, 0}, 100, outliers);
 }
 
 namespace {
@@ -241,6 +251,62 @@ TEST_P(Tile, Codebook2IsExactForEveryKindOfTable) {
             [&](const void *tile, const void *rec, float *acc) {
               kernels->tile_codebook2(tile, rec, 0, 1, columns, 32, 0, table, acc);
             });
+}
+
+/// Random words are codes like any other; row 0 has the largest sums, and activations are extreme in two rounds. Several tiles
+/// together, and f32 rows of the same integers, give the same.
+TEST_P(Tile, PlanesAreExact) {
+  for (EncodingKind kind : kPlanes)
+    for (int64_t columns : {1, 31, 32, 33, 160})
+      for (unsigned seed = 0; seed < 10; ++seed) {
+        constexpr int64_t tiles = 3, rows = 5;
+        const PlanesCode &code = planesCode(kind);
+        WeightLayout layout;
+        ASSERT_EQ(makeLayout({kind, 0}, 8 * tiles, columns, 0, layout), EncodeStatus::Ok);
+        RecordLayout r = recordLayout(columns, 0);
+        Guarded<uint8_t> blob(static_cast<size_t>(layout.blobBytes));
+        GuardedBytes records(size_t(rows * r.bytes));
+        std::vector<float> x(size_t(rows * columns));
+        std::mt19937 random(seed);
+        for (uint8_t &byte : blob)
+          byte = uint8_t(random());
+        for (int64_t t = 0; t < tiles; ++t)
+          for (int row = 0; row < 8; ++row)
+            storeHalf(blob.data() + (t + 1) * layout.tileBytes - 16 + 2 * row, 0x3c00);
+        for (int64_t m = 0; m < rows; ++m) {
+          uint8_t *record = records.data() + m * r.bytes;
+          auto *sums = reinterpret_cast<int32_t *>(record + r.sumOffset);
+          auto *scales = reinterpret_cast<float *>(record + r.scaleOffset);
+          for (int64_t i = 0; i < columns; ++i) {
+            int value = seed == 0 ? 127 : seed == 1 ? -128 : int(random() % 255) - 127;
+            x[size_t(m * columns + i)] = float(value);
+            record[i] = uint8_t(int8_t(value));
+            sums[i / 32] += value;
+            scales[i / 32] = 1;
+          }
+        }
+        PlanesKernels of = planesKernels(*kernels, kind);
+        Guarded<float> acc(8 * tiles * rows), one(8 * rows), floats(8 * rows);
+        of.tiles(blob.data(), layout.tileBytes, tiles, records.data(), r.bytes, rows, columns, 0, 0, acc.data());
+        for (int64_t t = 0; t < tiles; ++t) {
+          const uint8_t *tile = blob.data() + t * layout.tileBytes;
+          of.tile(tile, records.data(), r.bytes, rows, columns, 0, 0, one.data());
+          of.floats(tile, x.data(), columns * 4, rows, columns, 0, 0, floats.data());
+          for (int64_t m = 0; m < rows; ++m)
+            for (int row = 0; row < 8; ++row) {
+              int64_t want = 0;
+              for (int64_t i = 0; i < columns; ++i) {
+                uint32_t words[4];
+                for (int p = 0; p < code.planes; ++p)
+                  std::memcpy(words + p, tile + i / 32 * 32 * code.planes + 32 * p + 4 * row, 4);
+                want += int64_t(x[size_t(m * columns + i)]) * (planesSum(code, words, 1, int(i % 32)) - code.offset);
+              }
+              ASSERT_EQ(int64_t(one[size_t(8 * m + row)]), want) << int(kind) << " columns " << columns;
+              ASSERT_EQ(int64_t(acc[size_t(8 * (t * rows + m) + row)]), want) << int(kind) << " columns " << columns;
+              ASSERT_EQ(int64_t(floats[size_t(8 * m + row)]), want) << int(kind) << " columns " << columns;
+            }
+        }
+      }
 }
 
 OTF_INSTANTIATE(Tile);

@@ -16,7 +16,9 @@ class Contraction : public LevelTest {};
 OTF_LEVELS(Contraction);
 
 constexpr int64_t kRows = 19, kColumns = 100;
-const char *const names[] = {"f32", "f16", "int8", "int4", "codebook2"};
+const char *const names[] = {"f32",       "f16",       "int8",      "int4",      "codebook2", "grid8",
+                             "grid4",     "grid2",     "grid8z",    "grid4z",    "grid2z",    "planes3x1",
+                             "planes3x2", "planes3x3", "planes3x4", "planes4x1", "planes4x2", "planes4x3"};
 
 /// A random matrix, its blob and what the blob means.
 struct Weight {
@@ -127,7 +129,11 @@ struct Case {
 const Case cases[] = {{EncodingKind::F32, 0, {}},        {EncodingKind::F16, 0, {}},
                       {EncodingKind::Int8, 32, {}},      {EncodingKind::Int8, 0, {2}},
                       {EncodingKind::Int4, 32, {}},      {EncodingKind::Int4, 64, {0, 31, 99}},
-                      {EncodingKind::Codebook2, 32, {}}, {EncodingKind::Codebook2, 32, {5, 6, 50}}};
+                      {EncodingKind::Codebook2, 32, {}}, {EncodingKind::Codebook2, 32, {5, 6, 50}},
+                      {EncodingKind::Planes3x1, 0, {}},  {EncodingKind::Planes3x2, 0, {}},
+                      {EncodingKind::Planes3x3, 32, {}}, {EncodingKind::Planes3x4, 64, {0, 31, 99}},
+                      {EncodingKind::Planes4x1, 0, {}},  {EncodingKind::Planes4x2, 0, {1}},
+                      {EncodingKind::Planes4x3, 0, {}}};
 
 std::string describe(const Case &c) {
   return std::string(names[int(c.kind)]) + " group " + std::to_string(c.group) + " outliers " +

@@ -9,6 +9,19 @@ using otf::int64_t;
 // A comma in a macro argument needs a name.
 using Book32 = otf::Codebook2<32, 0x7d25db83>; // 125, 37, -37, -125
 using Book64 = otf::Codebook2<64, 0x7d25db83>;
+// As codecName prints them; the numerics test tells if a table differs from lib/Encoding/Planes.h.
+using P3x1g128 = otf::Planes<3, 128, 63, 0x53022b7e, 0x00547f2c>;
+using P3x2g576 = otf::Planes<3, 576, 62, 0x2d16001e, 0x172c4107, 0x152d3210, 0x3e000f38>;
+using P3x2g64 = otf::Planes<3, 64, 62, 0x2d16001e, 0x172c4107, 0x152d3210, 0x3e000f38>;
+using P3x3g352 = otf::Planes<3, 352, 63, 0x042b1c06, 0x210e0021, 0x140c300f, 0x281b1b00, 0x240f0915,
+    0x00181e0b>;
+using P3x4g128 = otf::Planes<3, 128, 60, 0x05121a0b, 0x23000c15, 0x24001a24, 0x03161014, 0x00100617,
+    0x151f0c06, 0x00190d0c, 0x1700050e>;
+using P4x1g64 = otf::Planes<4, 64, 62, 0x5625245b, 0x18482f7f, 0x2c565a23, 0x4f006332>;
+using P4x2g256 = otf::Planes<4, 256, 65, 0x391c220c, 0x00311024, 0x0e214128, 0x34102a18, 0x250c3a16,
+    0x3e1f1429, 0x00291f2c, 0x17312c15>;
+using P4x3g64 = otf::Planes<4, 64, 65, 0x08150c06, 0x21191115, 0x1c111900, 0x160e1d23, 0x27180f30,
+    0x29171300, 0x211d1213, 0x170b1b17, 0x11182712, 0x0007072c, 0x19071108, 0x102c1f16>;
 
 #define ENTRY(name, buffers)                                                                       \
   extern "C" __global__ void __launch_bounds__(otf::kThreads, otf::kBlocks) name(otf::Args<buffers> a)
@@ -33,6 +46,14 @@ LINEAR(linear_int4_129_97_0, otf::Int4<64>, 129, 97, 0, 8)
 LINEAR(linear_int4_40_1056_6, otf::Int4<128>, 40, 1056, 6, 8)
 LINEAR(linear_codebook2_64_128_0, Book32, 64, 128, 0, 2)
 LINEAR(linear_codebook2_77_300_11, Book64, 77, 300, 11, 8)
+LINEAR(linear_planes3x1_40_100_0, P3x1g128, 40, 100, 0, 8)
+LINEAR(linear_planes3x2_64_576_0, P3x2g576, 64, 576, 0, 4)
+LINEAR(linear_planes3x2_77_300_11, P3x2g64, 77, 300, 11, 4)
+LINEAR(linear_planes3x3_129_330_3, P3x3g352, 129, 330, 3, 4)
+LINEAR(linear_planes3x4_40_1056_6, P3x4g128, 40, 1056, 6, 8)
+LINEAR(linear_planes4x1_9_40_1, P4x1g64, 9, 40, 1, 8)
+LINEAR(linear_planes4x2_131_512_0, P4x2g256, 131, 512, 0, 4)
+LINEAR(linear_planes4x3_20_97_0, P4x3g64, 20, 97, 0, 8)
 
 // Buffers: x f32 [rows][K], gamma, beta (null pointers allowed), index, records. Dims: rows.
 #define RECORD(name, K, outliers, kind)                                                            \
@@ -67,6 +88,14 @@ EMBEDDING(embedding_f16_131_200_0, otf::PlainF16, 131, 200, 0)
 EMBEDDING(embedding_int8_200_330_3, otf::Int8<64>, 200, 330, 3)
 EMBEDDING(embedding_int4_129_97_0, otf::Int4<64>, 129, 97, 0)
 EMBEDDING(embedding_codebook2_77_300_11, Book64, 77, 300, 11)
+EMBEDDING(embedding_planes3x1_40_100_0, P3x1g128, 40, 100, 0)
+EMBEDDING(embedding_planes3x2_64_576_0, P3x2g576, 64, 576, 0)
+EMBEDDING(embedding_planes3x2_77_300_11, P3x2g64, 77, 300, 11)
+EMBEDDING(embedding_planes3x3_129_330_3, P3x3g352, 129, 330, 3)
+EMBEDDING(embedding_planes3x4_40_1056_6, P3x4g128, 40, 1056, 6)
+EMBEDDING(embedding_planes4x1_9_40_1, P4x1g64, 9, 40, 1)
+EMBEDDING(embedding_planes4x2_131_512_0, P4x2g256, 131, 512, 0)
+EMBEDDING(embedding_planes4x3_20_97_0, P4x3g64, 20, 97, 0)
 
 // Buffers: x f32 [rows][K], gamma, beta, y. Dims: rows.
 #define NORM(name, K, kind)                                                                        \

@@ -294,6 +294,14 @@ const WeightCase kWeights[] = {
     {"int4_40_1056_6", EncodingKind::Int4, 128, 40, 1056, 6},
     {"codebook2_64_128_0", EncodingKind::Codebook2, 32, 64, 128, 0},
     {"codebook2_77_300_11", EncodingKind::Codebook2, 64, 77, 300, 11},
+    {"planes3x1_40_100_0", EncodingKind::Planes3x1, 0, 40, 100, 0},
+    {"planes3x2_64_576_0", EncodingKind::Planes3x2, 0, 64, 576, 0},
+    {"planes3x2_77_300_11", EncodingKind::Planes3x2, 64, 77, 300, 11},
+    {"planes3x3_129_330_3", EncodingKind::Planes3x3, 0, 129, 330, 3},
+    {"planes3x4_40_1056_6", EncodingKind::Planes3x4, 128, 40, 1056, 6},
+    {"planes4x1_9_40_1", EncodingKind::Planes4x1, 0, 9, 40, 1},
+    {"planes4x2_131_512_0", EncodingKind::Planes4x2, 256, 131, 512, 0},
+    {"planes4x3_20_97_0", EncodingKind::Planes4x3, 64, 20, 97, 0},
 };
 
 class Linear : public testing::TestWithParam<WeightCase> {};
@@ -376,7 +384,9 @@ TEST_P(Embedding, DecodesRows) {
 }
 INSTANTIATE_TEST_SUITE_P(Weight, Embedding,
                          testing::Values(kWeights[1], kWeights[3], kWeights[6], kWeights[8],
-                                         kWeights[11]),
+                                         kWeights[11], kWeights[12], kWeights[13], kWeights[14],
+                                         kWeights[15], kWeights[16], kWeights[17], kWeights[18],
+                                         kWeights[19]),
                          [](const auto &info) { return std::string(info.param.name); });
 
 // ---- rows --------------------------------------------------------------------------------------

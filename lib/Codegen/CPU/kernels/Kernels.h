@@ -73,6 +73,21 @@ OTF_FLOAT_KERNEL(grid4z)
 OTF_FLOAT_KERNEL(grid2)
 OTF_FLOAT_KERNEL(grid2z)
 
+/* planes<w,k> (Encoding/Planes.h), all of the above. */
+#define OTF_PLANES_KERNELS(name)                                                                   \
+  OTF_GRID_KERNELS(name)                                                                           \
+  OTF_FLOAT_KERNEL(name)                                                                           \
+  void otf_tiles_##name(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,       \
+                        int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers, \
+                        float *acc);
+OTF_PLANES_KERNELS(planes3x1)
+OTF_PLANES_KERNELS(planes3x2)
+OTF_PLANES_KERNELS(planes3x3)
+OTF_PLANES_KERNELS(planes3x4)
+OTF_PLANES_KERNELS(planes4x1)
+OTF_PLANES_KERNELS(planes4x2)
+OTF_PLANES_KERNELS(planes4x3)
+
 /* What a row goes through before it is used. Given as an int64_t. */
 enum {
   OTF_NORM_NONE = 0,

@@ -5,7 +5,7 @@
 // are common.
 #include "Encoding/Layout.h"
 #include "Kernels.h"
-#include "Simd.h"
+#include "PlanesSteps.h"
 
 namespace otf::cpu {
 namespace {
@@ -48,6 +48,11 @@ template <EncodingKind k> struct Codebook2Row {
       w[step] = word(chunk, step / 4, row) >> 2 * (step % 4) & 0x03030303;
     return _mm256_shuffle_epi8(_mm256_set1_epi32(int32_t(table)), loadBytes(w));
   }
+};
+
+template <EncodingKind k> struct PlanesRow {
+  static constexpr EncodingKind kind = k;
+  __m256i values(const uint8_t *chunk, int64_t row) const { return planesRow<k>(chunk, row); }
 };
 
 template <typename Codec>
@@ -133,6 +138,13 @@ OTF_ROW(grid8z, Int8Row, Grid8z)
 OTF_ROW(int4, Int4Row, Int4)
 OTF_ROW(grid4, Int4Row, Grid4)
 OTF_ROW(grid4z, Int4Row, Grid4z)
+OTF_ROW(planes3x1, PlanesRow, Planes3x1)
+OTF_ROW(planes3x2, PlanesRow, Planes3x2)
+OTF_ROW(planes3x3, PlanesRow, Planes3x3)
+OTF_ROW(planes3x4, PlanesRow, Planes3x4)
+OTF_ROW(planes4x1, PlanesRow, Planes4x1)
+OTF_ROW(planes4x2, PlanesRow, Planes4x2)
+OTF_ROW(planes4x3, PlanesRow, Planes4x3)
 OTF_GRID2_ROW(grid2, Grid2)
 OTF_GRID2_ROW(grid2z, Grid2z)
 

@@ -8,14 +8,22 @@
 // Like plain weights, these are not canonical (docs/Architecture.md): no codes are made of their results' last bits here.
 #include "Encoding/Layout.h"
 #include "Kernels.h"
+#include "PlanesSteps.h"
 #include "TileDense.h"
 
 namespace otf::cpu {
 namespace {
 
+/// The column of byte b of a lane in a step.
+template <EncodingKind kind> constexpr int columnOf(int step, int b) { return isPlanes(kind) ? step + 8 * b : 4 * step + b; }
+
 /// The eight steps of a chunk as signed bytes.
 template <EncodingKind kind> inline void unpack(const uint8_t *chunk, __m256i (&w)[8]) {
-  if constexpr (chunkBytes(kind) == 256) {
+  if constexpr (isPlanes(kind)) {
+    planesSteps<kind>(chunk, w);
+    for (__m256i &step : w)
+      step = _mm256_sub_epi8(step, _mm256_set1_epi8(planesCode(kind).offset));
+  } else if constexpr (chunkBytes(kind) == 256) {
     for (int step = 0; step < 8; ++step)
       w[step] = loadBytes(chunk + 32 * step);
   } else if constexpr (chunkBytes(kind) == 128) {
@@ -73,8 +81,8 @@ inline void floatRows(const uint8_t *tile, const uint8_t *x, int64_t stride, int
           __m256 first = _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(w[step], 24 - 8 * b), 24));
           __m256 second = _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(w[step], 16 - 8 * b), 24));
           for (int i = 0; i < MR; ++i) {
-            even[i] = _mm256_fmadd_ps(first, _mm256_set1_ps(row[i][4 * step + b]), even[i]);
-            odd[i] = _mm256_fmadd_ps(second, _mm256_set1_ps(row[i][4 * step + b + 1]), odd[i]);
+            even[i] = _mm256_fmadd_ps(first, _mm256_set1_ps(row[i][columnOf<kind>(step, b)]), even[i]);
+            odd[i] = _mm256_fmadd_ps(second, _mm256_set1_ps(row[i][columnOf<kind>(step, b + 1)]), odd[i]);
           }
         }
       for (int i = 0; i < MR; ++i) {
@@ -117,3 +125,10 @@ OTF_FLOAT_TILE(grid2, Grid2)
 OTF_FLOAT_TILE(grid8z, Grid8z)
 OTF_FLOAT_TILE(grid4z, Grid4z)
 OTF_FLOAT_TILE(grid2z, Grid2z)
+OTF_FLOAT_TILE(planes3x1, Planes3x1)
+OTF_FLOAT_TILE(planes3x2, Planes3x2)
+OTF_FLOAT_TILE(planes3x3, Planes3x3)
+OTF_FLOAT_TILE(planes3x4, Planes3x4)
+OTF_FLOAT_TILE(planes4x1, Planes4x1)
+OTF_FLOAT_TILE(planes4x2, Planes4x2)
+OTF_FLOAT_TILE(planes4x3, Planes4x3)

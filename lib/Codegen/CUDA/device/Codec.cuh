@@ -6,8 +6,7 @@
 //
 //     weight = scale * (byte - kOffset) + zero
 //
-// A new integer encoding is one more struct here; no kernel changes. `planes<w,k>` will be
-// kWords = k with a decode that sums its planes' permutes.
+// A new integer encoding is one more struct here; no kernel changes.
 
 namespace otf {
 
@@ -99,6 +98,70 @@ template <int Group, uint32_t Table> struct Codebook2 {
         bytes[4 * v + odd] = permuteBytes(first, second, 0x6420u);
         bytes[4 * v + odd + 2] = permuteBytes(first, second, 0x7531u);
       }
+  }
+};
+
+/// 32 columns: k vectors, one a plane, of a circular word a row (lib/Encoding/Planes.h). Column c reads
+/// Window bits of each word from bit c on, and its byte, 0 ... 127, is the sum of what the tables have
+/// there. `Table`: 8 or 16 bytes a plane, the first lowest.
+template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
+  static constexpr bool kInteger = true;
+  static constexpr int kGroup = Group;
+  static constexpr int kTableWords = Window == 4 ? 4 : 2;
+  static constexpr int kWords = int(sizeof...(Table)) / kTableWords;
+  static constexpr int kOffset = Offset;
+  static constexpr bool kZero = false;
+  static constexpr bool kFloat = false;
+  static_assert(Window == 3 || Window == 4, "a table is one permute or two");
+
+  static __device__ __forceinline__ uint32_t table(int i) {
+    const uint32_t words[] = {Table...};
+    return words[i];
+  }
+  /// The bytes of plane p that the nibbles of the lower half of `s` select.
+  static __device__ __forceinline__ uint32_t look(int p, uint32_t s) {
+    const uint32_t low = permuteBytes(table(p * kTableWords), table(p * kTableWords + 1), s);
+    if (Window == 3)
+      return low;
+    // A selector's bit 3 replicates a sign, which is 0 in these tables; so one of the halves gives 0.
+    return low + permuteBytes(table(p * kTableWords + 2), table(p * kTableWords + 3), s ^ 0x88888888u);
+  }
+  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
+                                                uint32_t (&bytes)[8]) {
+    // half[h][r]: columns 16h + r, + 4, + 8, + 12. Bytes of all planes add without a carry.
+    uint32_t half[2][4];
+#pragma unroll
+    for (int r = 0; r < 4; ++r)
+#pragma unroll
+      for (int p = 0; p < kWords; ++p) {
+        uint32_t s = __funnelshift_r(code[p], code[p], r);
+        if (Window == 3)
+          s &= 0x77777777u;
+        const uint32_t first = look(p, s), second = look(p, s >> 16);
+        half[0][r] = p ? half[0][r] + first : first;
+        half[1][r] = p ? half[1][r] + second : second;
+      }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) { // transposed, 4 x 4 bytes
+      const uint32_t a = permuteBytes(half[h][0], half[h][1], 0x5140u);
+      const uint32_t b = permuteBytes(half[h][2], half[h][3], 0x5140u);
+      const uint32_t c = permuteBytes(half[h][0], half[h][1], 0x7362u);
+      const uint32_t d = permuteBytes(half[h][2], half[h][3], 0x7362u);
+      bytes[4 * h] = permuteBytes(a, b, 0x5410u);
+      bytes[4 * h + 1] = permuteBytes(a, b, 0x7632u);
+      bytes[4 * h + 2] = permuteBytes(c, d, 0x5410u);
+      bytes[4 * h + 3] = permuteBytes(c, d, 0x7632u);
+    }
+  }
+  static __device__ __forceinline__ int at(const uint8_t *chunk, int column, int row) {
+    int sum = 0;
+#pragma unroll
+    for (int p = 0; p < kWords; ++p) {
+      const uint32_t word = __ldg(reinterpret_cast<const uint32_t *>(chunk + 32 * p) + row);
+      const uint32_t s = __funnelshift_r(word, word, column) & ((1u << Window) - 1);
+      sum += int(look(p, s) & 0xffu);
+    }
+    return sum - kOffset;
   }
 };
 

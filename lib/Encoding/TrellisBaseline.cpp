@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "Encoding/TrellisSearch.h"
+
+std::unique_ptr<otf::TrellisEncoder::Engine> otf::makeBaselineTrellis(EncodingKind kind) { return makeSearch(kind); }

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The search of Trellis.h, sixteen blocks at a time, one a lane of 16-bit costs. It is included by one file a level of instructions,
+// into a namespace of that file's own, and so compiled for each.
+//
+// Positions are taken downwards from a cut of the circle, 32 of them. Digit i is the k bits at position i, one of each word. A state
+// is w−1 digits, those from the last position taken on; taking position i puts digit i in front and drops the last, and costs
+// weight · ((t − v)² − the least of that) for the value v of the w digits. Costs saturate; a block whose best walk does is searched
+// again with coarser units. History is kept as costs: a walk is found backwards by looking which predecessor gives the least.
+#include "Encoding/Planes.h"
+#include "Encoding/TrellisEngine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace {
+
+using namespace otf;
+
+constexpr int kLanes = 16, kColumns = 32;
+typedef uint16_t Costs __attribute__((vector_size(2 * kLanes)));
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+
+constexpr uint16_t kNever = 65535;
+/// What a block that costs what a Gaussian one does costs in units, so that rounding is no matter and eight such are no overflow.
+constexpr float kTypical = 8192, kMost = 60000;
+constexpr int kAttempts = 8; ///< each with units sixteen times as coarse
+
+constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
+
+template <EncodingKind kind> class Search final : public TrellisEncoder::Engine {
+  static constexpr const PlanesCode &code = planesCode(kind);
+  static constexpr int kDigits = 1 << code.planes;
+  static constexpr int kStates = power(kDigits, code.window - 1);
+  static constexpr int kHigh = kStates / kDigits; ///< what the oldest digit of a state counts
+  static constexpr bool kExact = kStates * kStates * kDigits <= 1 << 14;
+
+  /// value[s · kDigits + d]: the sum where s is the state after a position and d the digit that it dropped.
+  struct Values {
+    uint8_t sum[kStates * kDigits] = {};
+    uint8_t row[kStates * kDigits] = {}; ///< place of the sum among those that occur
+    uint8_t occurs[128] = {};
+    int count = 0;
+    constexpr Values() {
+      int place[128];
+      for (int &p : place)
+        p = -1;
+      for (int s = 0; s < kStates; ++s)
+        for (int d = 0; d < kDigits; ++d) {
+          int total = 0;
+          for (int p = 0; p < code.planes; ++p) {
+            int window = 0;
+            for (int j = 0, rest = s + d * kStates; j < code.window; ++j, rest /= kDigits)
+              window |= (rest % kDigits >> p & 1) << j;
+            total += code.table[p][window];
+          }
+          if (place[total] < 0) {
+            place[total] = count;
+            occurs[count++] = uint8_t(total);
+          }
+          sum[s * kDigits + d] = uint8_t(total);
+          row[s * kDigits + d] = uint8_t(place[total]);
+        }
+    }
+  };
+  static constexpr Values values{};
+
+  Costs metric[kColumns][values.count];
+  Costs history[kColumns + 1][kStates];
+  uint8_t walk[kLanes][kColumns]; ///< digits
+  Floats target[kColumns], shift[kColumns], weight[kColumns];
+
+  /// Costs of all values at all positions; `unit` is the reciprocal of one.
+  void measure(const Floats &unit) {
+    for (int i = 0; i < kColumns; ++i) {
+      Floats factor = weight[i] * unit;
+      for (int v = 0; v < values.count; ++v) {
+        // (t − v)² − (t − r)² for r the value nearest to t: (v − r)(v + r − 2t).
+        float value = values.occurs[v];
+        Floats cost = factor * ((value - target[i]) * (value + shift[i]));
+        cost = __builtin_elementwise_min(cost, Floats{} + kMost) + 0.5f;
+        metric[i][v] = __builtin_convertvector(__builtin_convertvector(cost, Ints), Costs);
+      }
+    }
+  }
+
+  static void take(const Costs *metric, const Costs *from, Costs *to) {
+#pragma clang loop unroll_count(kStates * kDigits <= 256 ? kHigh : 1)
+    for (int h = 0; h < kHigh; ++h) {
+      Costs before[kDigits];
+#pragma clang loop unroll(full)
+      for (int d = 0; d < kDigits; ++d)
+        before[d] = from[h + kHigh * d];
+#pragma clang loop unroll(full)
+      for (int first = 0; first < kDigits; ++first) {
+        int s = h * kDigits + first;
+        const uint8_t *row = values.row + s * kDigits;
+        Costs best = __builtin_elementwise_add_sat(before[0], metric[row[0]]);
+#pragma clang loop unroll(full)
+        for (int d = 1; d < kDigits; ++d)
+          best = __builtin_elementwise_min(best, __builtin_elementwise_add_sat(before[d], metric[row[d]]));
+        to[s] = best;
+      }
+    }
+  }
+
+  static int position(int cut, int taken) { return (cut - taken) & (kColumns - 1); }
+
+  void forward(int cut) {
+    for (int n = 1; n <= kColumns; ++n)
+      take(metric[position(cut, n)], history[n - 1], history[n]);
+  }
+
+  /// From `state` of a lane after `n` positions back to `end` of them; returns the state there. Digits go to `walk`.
+  int backward(int lane, int cut, int state, int n, int end) {
+    for (; n > end; --n) {
+      int i = position(cut, n);
+      walk[lane][i] = uint8_t(state % kDigits);
+      unsigned least = ~0u;
+      int from = state / kDigits, best = 0;
+      for (int d = 0; d < kDigits; ++d) {
+        unsigned cost = unsigned(history[n - 1][from + kHigh * d][lane]) +
+                        metric[i][values.row[state * kDigits + d]][lane];
+        if (cost < least) {
+          least = cost;
+          best = d;
+        }
+      }
+      state = from + kHigh * best;
+    }
+    return state;
+  }
+
+  struct States {
+    int of[kLanes];
+  };
+
+  /// The best walks that are in `state` at the cut, left in history; returns what they cost.
+  Costs closed(int cut, const States &state) {
+    for (Costs &cost : history[0])
+      cost = Costs{} + kNever;
+    for (int l = 0; l < kLanes; ++l)
+      history[0][state.of[l]][l] = 0;
+    forward(cut);
+    Costs total;
+    for (int l = 0; l < kLanes; ++l)
+      total[l] = history[kColumns][state.of[l]][l];
+    return total;
+  }
+
+  /// The states opposite to the cut of the best walks that need not close.
+  States open(int cut) {
+    for (Costs &cost : history[0])
+      cost = Costs{};
+    forward(cut);
+    States state;
+    for (int l = 0; l < kLanes; ++l) {
+      int best = 0;
+      for (int s = 1; s < kStates; ++s)
+        if (history[kColumns][s][l] < history[kColumns][best][l])
+          best = s;
+      state.of[l] = backward(l, cut, best, kColumns, kColumns / 2);
+    }
+    return state;
+  }
+
+  States stateAt(int column) const {
+    States state;
+    for (int l = 0; l < kLanes; ++l) {
+      int s = 0;
+      for (int j = code.window - 2; j >= 0; --j)
+        s = s * kDigits + walk[l][(column + j) & (kColumns - 1)];
+      state.of[l] = s;
+    }
+    return state;
+  }
+
+  void followAll(int cut, const States &state) {
+    for (int l = 0; l < kLanes; ++l)
+      backward(l, cut, state.of[l], kColumns, 0);
+  }
+
+  Costs searchExact() {
+    Costs least = Costs{} + kNever;
+    States best{};
+    for (int start = 0; start < kStates; ++start) {
+      Costs cost[2][kStates];
+      for (Costs &c : cost[0])
+        c = Costs{} + kNever;
+      cost[0][start] = Costs{};
+      for (int n = 1; n <= kColumns; ++n)
+        take(metric[position(0, n)], cost[(n - 1) & 1], cost[n & 1]);
+      Costs total = cost[0][start];
+      for (int l = 0; l < kLanes; ++l)
+        if (total[l] < least[l])
+          best.of[l] = start;
+      least = __builtin_elementwise_min(least, total);
+    }
+    closed(0, best);
+    followAll(0, best);
+    return least;
+  }
+
+  Costs searchFrom(int cut) {
+    int opposite = cut ^ (kColumns / 2);
+    States state = open(opposite);
+    closed(cut, state);
+    followAll(cut, state);
+    state = stateAt(opposite);
+    Costs total = closed(opposite, state);
+    followAll(opposite, state);
+    return total;
+  }
+
+  Costs search() {
+    if constexpr (kExact)
+      return searchExact();
+    Costs first = searchFrom(0);
+    uint8_t kept[kLanes][kColumns];
+    std::memcpy(kept, walk, sizeof walk);
+    Costs second = searchFrom(kColumns / 2);
+    for (int l = 0; l < kLanes; ++l)
+      if (first[l] <= second[l])
+        std::memcpy(walk[l], kept[l], kColumns);
+    return __builtin_elementwise_min(first, second);
+  }
+
+  /// Blocks first … first + count − 1.
+  void lanes(const TrellisBlocks &blocks, int64_t first, int count) {
+    Floats unit{};
+    for (int l = 0; l < kLanes; ++l) {
+      int64_t b = first + std::min(l, count - 1); // lanes to spare repeat the last
+      float scale = blocks.scales[b], sum = 0;
+      for (int i = 0; i < kColumns; ++i) {
+        float x = scale > 0 ? blocks.targets[b * blocks.targetStride + i] / scale + float(code.offset) : 0;
+        float w = blocks.weights ? blocks.weights[b * blocks.weightStride + i] : 1;
+        x = std::min(std::max(x, -1e6f), 1e6f);
+        float nearest = float(int(std::min(std::max(x, 0.0f), 127.0f) + 0.5f));
+        target[i][l] = nearest;
+        shift[i][l] = nearest - 2 * x;
+        weight[i][l] = w;
+        sum += w;
+      }
+      constexpr float typical = float(code.error / (code.step * code.step));
+      unit[l] = scale > 0 && sum > 0 ? kTypical / (typical * sum) : 0;
+    }
+    bool done[kLanes] = {};
+    for (int attempt = 0, left = count; left > 0; ++attempt, unit *= 1.0f / 16) {
+      measure(unit);
+      Costs total = search();
+      for (int l = 0; l < count; ++l)
+        if (!done[l] && (total[l] != kNever || attempt == kAttempts)) {
+          done[l] = true;
+          --left;
+          put(blocks, first + l, l);
+        }
+    }
+  }
+
+  void put(const TrellisBlocks &blocks, int64_t b, int lane) const {
+    uint32_t words[4] = {};
+    float scale = blocks.scales[b];
+    if (scale > 0)
+      for (int i = 0; i < kColumns; ++i)
+        for (int p = 0; p < code.planes; ++p)
+          words[p] |= uint32_t(walk[lane][i] >> p & 1) << i;
+    for (int p = 0; p < code.planes; ++p)
+      blocks.words[b * code.planes + p] = words[p];
+    if (blocks.decoded)
+      for (int i = 0; i < kColumns; ++i)
+        blocks.decoded[b * blocks.decodedStride + i] = scale * float(planesSum(code, words, 1, i) - code.offset);
+  }
+
+public:
+  void encode(const TrellisBlocks &blocks) override {
+    for (int64_t first = 0; first < blocks.count; first += kLanes)
+      lanes(blocks, first, int(std::min<int64_t>(kLanes, blocks.count - first)));
+  }
+};
+
+std::unique_ptr<TrellisEncoder::Engine> makeSearch(EncodingKind kind) {
+  switch (kind) {
+  case EncodingKind::Planes3x1:
+    return std::make_unique<Search<EncodingKind::Planes3x1>>();
+  case EncodingKind::Planes3x2:
+    return std::make_unique<Search<EncodingKind::Planes3x2>>();
+  case EncodingKind::Planes3x3:
+    return std::make_unique<Search<EncodingKind::Planes3x3>>();
+  case EncodingKind::Planes3x4:
+    return std::make_unique<Search<EncodingKind::Planes3x4>>();
+  case EncodingKind::Planes4x1:
+    return std::make_unique<Search<EncodingKind::Planes4x1>>();
+  case EncodingKind::Planes4x2:
+    return std::make_unique<Search<EncodingKind::Planes4x2>>();
+  case EncodingKind::Planes4x3:
+    return std::make_unique<Search<EncodingKind::Planes4x3>>();
+  default:
+    return nullptr;
+  }
+}
+
+} // namespace
