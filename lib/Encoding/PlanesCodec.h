@@ -10,6 +10,12 @@
 
 namespace otf {
 
+/// The k words of a row to their places in a chunk.
+inline void storePlanes(const PlanesCode &code, uint8_t *chunk, int row, const uint32_t *words) {
+  for (int p = 0; p < code.planes; ++p)
+    std::memcpy(chunk + 32 * p + 4 * row, words + p, 4);
+}
+
 template <EncodingKind k> struct PlanesCodec {
   static constexpr EncodingKind kind = k;
   static constexpr const PlanesCode &code = planesCode(k);

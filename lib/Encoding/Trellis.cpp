@@ -54,13 +54,11 @@ public:
       power[r] = squares;
       first.scale[r] = doubleToHalf(planesScale(kind, squares / double(count)));
     }
-    if (!search(encoder, first, weights, count))
+    if (!search(encoder, first, weights, count, /*draft=*/true))
       return false;
     for (int64_t r = 0; r < rows; ++r)
       second.scale[r] = first.fitted[r];
-    if (!search(encoder, second, weights, count))
-      return false;
-    return true;
+    return search(encoder, second, weights, count, /*draft=*/false);
   }
 
   /// Writes the better words and scale of a row of the group whose chunks begin at `at`.
@@ -70,8 +68,7 @@ public:
     // Where even that loses more than the weights are, they are zeros.
     bool zero = best.error[r] > power[r];
     for (int64_t c = 0; c < chunks && !zero; ++c)
-      for (int p = 0; p < code.planes; ++p)
-        std::memcpy(at + c * chunk + 32 * p + 4 * r, &best.words[size_t((r * chunks + c) * code.planes + p)], 4);
+      storePlanes(code, at + c * chunk, int(r), &best.words[size_t((r * chunks + c) * code.planes)]);
     storeHalf(at + chunks * chunk + 2 * r, zero ? uint16_t(0) : best.scale[r]);
   }
 
@@ -82,7 +79,7 @@ private:
     double error[kTileRows];
   };
 
-  bool search(TrellisEncoder &encoder, Try &t, const std::vector<float> &weights, int64_t count) {
+  bool search(TrellisEncoder &encoder, Try &t, const std::vector<float> &weights, int64_t count, bool draft) {
     for (int64_t r = 0; r < rows; ++r) {
       if (!halfIsFinite(t.scale[r]))
         return false;
@@ -94,6 +91,7 @@ private:
     blocks.scales = scales.data();
     blocks.weights = weights.empty() ? nullptr : weights.data();
     blocks.weightStride = 32;
+    blocks.draft = draft;
     blocks.words = t.words.data();
     blocks.decoded = decoded.data();
     encoder.encode(blocks);

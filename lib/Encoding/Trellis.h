@@ -28,6 +28,7 @@ struct TrellisBlocks {
   /// with a stride of 0 all blocks have the same. Only ratios within a block matter.
   const float *weights = nullptr;
   int64_t weightStride = 0;
+  bool draft = false;           ///< one search from one place: errors are a few percent larger, and it takes a fraction of the time
   uint32_t *words = nullptr;    ///< out: u32[count][k]
   float *decoded = nullptr;     ///< out: f32[32] of block b at decoded + b · decodedStride, exact; or null
   int64_t decodedStride = 32;
@@ -53,8 +54,8 @@ private:
 /// The scale to start with for weights of this mean square: that which a Gaussian of the variance wants.
 double planesScale(EncodingKind kind, double meanSquare);
 
-/// As encodeTile in Codec.h, for one of the planes kinds. Scales: that of the group's standard deviation, then the least-squares
-/// one of the words that this gives, with which the group is searched once more; the better of both is kept.
+/// As encodeTile in Codec.h, for one of the planes kinds. Scales: that of the group's deviation gives a draft, whose least-squares
+/// scale the group is searched with; the better of both is kept.
 EncodeStatus encodePlanesTile(EncodingKind kind, const WeightLayout &layout, const uint32_t *index, const float *weights,
                               int64_t rowStride, int64_t rows, uint8_t *tile);
 

@@ -213,10 +213,12 @@ template <EncodingKind kind> class Search final : public TrellisEncoder::Engine 
     return total;
   }
 
-  Costs search() {
-    if constexpr (kExact)
+  Costs search(bool draft) {
+    if (kExact && !draft)
       return searchExact();
     Costs first = searchFrom(0);
+    if (draft)
+      return first;
     uint8_t kept[kLanes][kColumns];
     std::memcpy(kept, walk, sizeof walk);
     Costs second = searchFrom(kColumns / 2);
@@ -248,7 +250,7 @@ template <EncodingKind kind> class Search final : public TrellisEncoder::Engine 
     bool done[kLanes] = {};
     for (int attempt = 0, left = count; left > 0; ++attempt, unit *= 1.0f / 16) {
       measure(unit);
-      Costs total = search();
+      Costs total = search(blocks.draft);
       for (int l = 0; l < count; ++l)
         if (!done[l] && (total[l] != kNever || attempt == kAttempts)) {
           done[l] = true;
