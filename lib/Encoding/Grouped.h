@@ -55,18 +55,39 @@ inline uint16_t loadHalf(const uint8_t *at) {
   return half;
 }
 
+/// What ends a group, for one row.
+template <typename Codec> void storeParameters(uint8_t *at, int64_t row, const Group &group) {
+  if (hasFloatParameters(Codec::kind)) {
+    storeFloat(at + 4 * row, group.wideScale);
+    if (hasZeros(Codec::kind))
+      storeFloat(at + 32 + 4 * row, group.wideZero);
+    return;
+  }
+  storeHalf(at + 2 * row, group.scale);
+  if (hasZeros(Codec::kind))
+    storeHalf(at + 16 + 2 * row, group.zero);
+}
+
+/// Outlier column `outlier` of one row.
+inline EncodeStatus storeOutlier(const WeightLayout &layout, uint8_t *tile, int64_t outlier,
+                                 int64_t row, float value) {
+  if (!std::isfinite(value))
+    return EncodeStatus::NotFinite;
+  uint16_t half = floatToHalf(value);
+  if (!halfIsFinite(half))
+    return EncodeStatus::OutOfRange;
+  storeHalf(tile + layout.panelOffset + (outlier * kTileRows + row) * 2, half);
+  return EncodeStatus::Ok;
+}
+
 /// The columns of a tile that are kept in f16.
 inline EncodeStatus encodeOutlierPanel(const WeightLayout &layout, const uint32_t *index, const float *weights,
                                        int64_t rowStride, int64_t rows, uint8_t *tile) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = 0; i < layout.outliers; ++i) {
-      float value = weights[row * rowStride + index[layout.background + i]];
-      if (!std::isfinite(value))
-        return EncodeStatus::NotFinite;
-      uint16_t half = floatToHalf(value);
-      if (!halfIsFinite(half))
-        return EncodeStatus::OutOfRange;
-      storeHalf(tile + layout.panelOffset + (i * kTileRows + row) * 2, half);
+      EncodeStatus status = storeOutlier(layout, tile, i, row, weights[row * rowStride + index[layout.background + i]]);
+      if (status != EncodeStatus::Ok)
+        return status;
     }
   return EncodeStatus::Ok;
 }
@@ -100,15 +121,7 @@ EncodeStatus encodeGroupedTile(const Codec &codec, const WeightLayout &layout,
         codec.put(at + i / kChunkColumns * codeBytes, int(row), int(i % kChunkColumns),
                   codec.code(group, weightAt(i)));
       at += (count + kChunkColumns - 1) / kChunkColumns * codeBytes;
-      if (hasFloatParameters(Codec::kind)) {
-        storeFloat(at + 4 * row, group.wideScale);
-        if (hasZeros(Codec::kind))
-          storeFloat(at + 32 + 4 * row, group.wideZero);
-      } else {
-        storeHalf(at + 2 * row, group.scale);
-        if (hasZeros(Codec::kind))
-          storeHalf(at + 16 + 2 * row, group.zero);
-      }
+      storeParameters<Codec>(at, row, group);
       at += groupParameterBytes(Codec::kind);
     }
   }

@@ -47,6 +47,7 @@ enum class [[nodiscard]] EncodeStatus : uint8_t {
   NotFinite,
   OutOfRange,
   NoGivenGrid,
+  NoFeedback,
 };
 
 constexpr const char *describe(EncodeStatus status) {
@@ -69,6 +70,8 @@ constexpr const char *describe(EncodeStatus status) {
     return "a scale, zero point or f16 weight is beyond the range of f16";
   case EncodeStatus::NoGivenGrid:
     return "the encoding cannot keep a grid that is given";
+  case EncodeStatus::NoFeedback:
+    return "the encoding cannot be coded with error feedback (int8, int4 and codebook2 can)";
   }
   return "unknown status";
 }
