@@ -69,6 +69,25 @@ def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
   let dependentDialects = ["::otf::OTFDialect"];
 }
 
+def ChooseRounding : OtfPass<"otf-choose-rounding"> {
+  let summary = "chooses which weights are coded with error feedback";
+  let description = [{
+    Marks every weight with codes that are to be chosen. Leaves alone plain encodings, weights that keep the file's codes,
+    and vocabulary tables, whose rows an embedding reads as they are.
+
+    ```mlir
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<int4, group = 32>}
+    // otf-choose-rounding=damping=0.01
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<int4, group = 32>, feedback = 1.0e-2 : f64}
+    ```
+  }];
+  let options = [
+    Option<"damping", "damping", "double", "0.01", "added to the diagonal of second moments, a fraction of its mean">,
+  ];
+  let statistics = [Statistic<"numWeights", "weights", "Weights coded with feedback">];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Rewrite
 //===------------------------------------------------------------------------------------------===//

@@ -31,6 +31,12 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     outliers.model = options.model;
     manager.addPass(createChooseOutliers(outliers, std::move(open)));
   }
+  // How codes are chosen says nothing about which.
+  if (options.feedback > 0.0) {
+    ChooseRoundingOptions rounding;
+    rounding.damping = options.feedback;
+    manager.addPass(createChooseRounding(rounding));
+  }
 }
 
 void otf::buildRewritePipeline(OpPassManager &manager) {

@@ -28,6 +28,9 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
   Option<double> outliers{*this, "outliers",
                           llvm::cl::desc("part of the columns kept in f16, from 0 to 1"),
                           llvm::cl::init(0.0)};
+  Option<double> feedback{*this, "feedback",
+                          llvm::cl::desc("damping of error feedback, or 0 for nearest codes"),
+                          llvm::cl::init(0.0)};
   Option<std::string> model{*this, "model",
                             llvm::cl::desc("the model's file, whose folder holds the weights")};
 };

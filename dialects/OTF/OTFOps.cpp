@@ -54,6 +54,11 @@ LogicalResult WeightOp::verify() {
     return emitOpError() << "only a matrix has codes, got " << type;
   if (getKeepsGiven() && !(getGiven() && getEncoding())) // rule 5
     return emitOpError() << "keeps codes that are not given";
+  if (getFeedback() && (!getEncoding() || getKeepsGiven())) // rule 7
+    return emitOpError() << "has feedback, and no codes to choose";
+  if (getFeedback() && !(getFeedback()->convertToDouble() > 0 && getFeedback()->convertToDouble() <= 1)) // rule 7
+    return emitOpError() << "feedback must be damped by a fraction above 0 and up to 1, got "
+                         << getFeedback()->convertToDouble();
   if (getGiven())
     return success(); // whether its codes are enough is known to who reads them
   // In bits: elements of 4 and 2 lie packed, and a bool takes a byte.

@@ -37,6 +37,9 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     5. `given`, if present, says that the blob holds codes, and the length is theirs. It needs a matrix. `keeps_given` is the decision
        that the encoding holds these codes, and not new ones.
     6. `float_activations` is the decision that linears multiply f32 by this weight, though it is coded; others make int8 records.
+    7. `feedback` is the decision that codes are chosen one column after another, each making up for what earlier ones lost on the
+       calibration's inputs (`lib/Encoding/Feedback.h`); its value is the damping, a fraction of the mean diagonal of their
+       second moments. It needs an encoding, and statistics when the plan is written. Without it, codes are nearest.
 
     ```mlir
     otf.weight @q : tensor<576x576xf32> = #otf.blob<file = 0, offset = 0, length = 1327104, type = f32, transposed>
@@ -46,7 +49,8 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OTF_BlobAttr:$blob,
                        OptionalAttr<FlatSymbolRefAttr>:$scale, OptionalAttr<OTF_EncodingAttr>:$encoding,
                        OptionalAttr<OTF_OutliersAttr>:$outliers, UnitAttr:$vocabulary,
-                       OptionalAttr<OTF_GivenAttr>:$given, UnitAttr:$keeps_given, UnitAttr:$float_activations);
+                       OptionalAttr<OTF_GivenAttr>:$given, UnitAttr:$keeps_given, UnitAttr:$float_activations,
+                       OptionalAttr<F64Attr>:$feedback);
   let assemblyFormat = "$sym_name `:` $type `=` $blob attr-dict";
   let hasVerifier = 1;
 }

@@ -5,7 +5,7 @@
 
 #include "lib/Compile/TileEncoder.h"
 
-#include "Encoding/Codec.h"
+#include "Encoding/FeedbackTile.h"
 
 #include <cmath>
 #include <cstring>
@@ -72,10 +72,15 @@ std::span<const std::byte> TileEncoder::index() const {
   return std::as_bytes(std::span(layout->index));
 }
 
+const uint32_t *TileEncoder::order() const {
+  return layout->index.empty() ? nullptr : layout->index.data();
+}
+
 const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *out,
-                                CodingError &error, const GivenGrid *given) const {
+                                CodingError &error, const GivenGrid *given,
+                                const Feedback *feedback) const {
   const WeightLayout &l = layout->weight;
-  const uint32_t *index = layout->index.empty() ? nullptr : layout->index.data();
+  const uint32_t *index = order();
   std::vector<double> decoded(size_t(kTileRows * l.columns));
   for (int64_t row = 0; row < rows; row += kTileRows) {
     int64_t count = std::min(kTileRows, rows - row);
@@ -87,7 +92,9 @@ const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *o
       groups.zero = given->zeros.empty() ? nullptr : given->zeros.data() + row * l.groups;
       groups.stride = l.groups;
     }
-    EncodeStatus status = encodeTile(layout->encoding, l, index, w, l.columns, count, tile, given ? &groups : nullptr);
+    EncodeStatus status =
+        feedback ? encodeTileWithFeedback(layout->encoding, l, index, w, l.columns, count, *feedback, tile)
+                 : encodeTile(layout->encoding, l, index, w, l.columns, count, tile, given ? &groups : nullptr);
     if (status != EncodeStatus::Ok)
       return describe(status);
     if (layout->encoding.kind == EncodingKind::F32)

@@ -32,6 +32,8 @@ struct GivenGrid {
   std::vector<float> scales, zeros;
 };
 
+class Feedback;
+
 class TileEncoder {
 public:
   /// Nothing, and one clause in `error`, where there is no such layout. `outliers` ascend.
@@ -46,11 +48,14 @@ public:
   int64_t groups() const; // of a row
   /// The column index as it stands before the first tile, padded; empty without outliers.
   std::span<const std::byte> index() const;
+  /// The order in which columns are coded, columns() of them; null for 0, 1, 2, …
+  const uint32_t *order() const;
 
   /// Encodes `rows` rows (a multiple of 8, except at the end of the weight) of columns() floats
-  /// each, tile after tile, into `out`, on the grid of these rows where one is `given`. Returns null, or one clause that says what is wrong.
+  /// each, tile after tile, into `out`: on the grid of these rows where one is `given`, with `feedback` in the order of
+  /// order() where there is one. Returns null, or one clause that says what is wrong.
   const char *encode(const float *weights, int64_t rows, std::byte *out, CodingError &error,
-                     const GivenGrid *given = nullptr) const;
+                     const GivenGrid *given = nullptr, const Feedback *feedback = nullptr) const;
 
 private:
   TileEncoder();

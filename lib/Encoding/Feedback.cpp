@@ -80,6 +80,46 @@ void Feedback::solveBlock(int64_t begin, int64_t count, float *sums) const {
   }
 }
 
+namespace {
+
+/// acc += Σ_i errors[i] · factors[i · stride], `width` columns that stay in registers.
+template <int width>
+[[gnu::always_inline]] inline void accumulate(float *sums, const float *errors, int64_t count,
+                                              const float *factors, int64_t stride) {
+  float acc[width];
+  for (int j = 0; j < width; ++j)
+    acc[j] = sums[j];
+  for (int64_t i = 0; i < count; ++i)
+    for (int j = 0; j < width; ++j)
+      acc[j] += errors[i] * factors[i * stride + j];
+  for (int j = 0; j < width; ++j)
+    sums[j] = acc[j];
+}
+
+/// Without fma in either clone, so that both round alike.
+[[gnu::target_clones("avx2", "default")]]
+void spreadColumns(const float *factors, int64_t stride, int64_t count, const float *errors,
+                   int64_t errorStride, int64_t rows, float *sums, int64_t sumStride,
+                   int64_t columns) {
+  constexpr int width = 64;
+  int64_t j = 0;
+  for (; j + width <= columns; j += width)
+    for (int64_t row = 0; row < rows; ++row)
+      accumulate<width>(sums + row * sumStride + j, errors + row * errorStride, count, factors + j, stride);
+  for (; j < columns; ++j)
+    for (int64_t row = 0; row < rows; ++row)
+      accumulate<1>(sums + row * sumStride + j, errors + row * errorStride, count, factors + j, stride);
+}
+
+} // namespace
+
+void Feedback::spread(int64_t begin, int64_t count, const float *errors, int64_t errorStride,
+                      int64_t rows, float *sums, int64_t sumStride, int64_t first,
+                      int64_t last) const {
+  spreadColumns(upper(begin) + first, size, count, errors, errorStride, rows, sums + first,
+                sumStride, last - first);
+}
+
 double Feedback::loss(const double *error) const {
   double total = 0;
   for (int64_t j = 0; j < size; ++j) {

@@ -57,6 +57,11 @@ public:
   /// multiple of kBlock.
   void solveBlock(int64_t begin, int64_t count, float *sums) const;
 
+  /// Adds what errors of some columns ask of others: sums[row][j] += Σ_i errors[row][i] U_(begin+i)j for j from `first` to
+  /// `last` − 1, all of them past the columns [begin, begin + count). The order of additions does not depend on the machine.
+  void spread(int64_t begin, int64_t count, const float *errors, int64_t errorStride, int64_t rows,
+              float *sums, int64_t sumStride, int64_t first, int64_t last) const;
+
   /// e H eᵀ of one row, K errors in the order of coding. H is damped.
   double loss(const double *error) const;
 

@@ -43,19 +43,8 @@ public:
 
   /// All columns of [begin, end) are settled: tells those after them.
   void carry(int64_t begin, int64_t end) {
-    constexpr int64_t width = 64; // floats that stay in registers or L1 while the block's errors pass
-    for (int64_t first = end; first < columns; first += width) {
-      int64_t count = std::min(width, columns - first);
-      for (int64_t row = 0; row < rows; ++row) {
-        float *at = this->row(row) + first;
-        for (int64_t i = begin; i < end; ++i) {
-          float error = errors[size_t(row * Feedback::kBlock + i - begin)];
-          const float *factors = feedback.upper(i) + first;
-          for (int64_t j = 0; j < count; ++j)
-            at[j] += error * factors[j];
-        }
-      }
-    }
+    feedback.spread(begin, end - begin, errors.data(), Feedback::kBlock, rows, values.data(),
+                    columns, end, columns);
   }
 
 private:

@@ -80,6 +80,17 @@ otf.weight @weight_vector : tensor<4xf32> = #otf.blob<file = 0, offset = 0, leng
 
 // -----
 
+// expected-error@+1 {{has feedback, and no codes to choose}}
+otf.weight @w : tensor<32x32xf32> = #otf.blob<file = 0, offset = 0, length = 4096, type = f32> {feedback = 0.01 : f64}
+
+// -----
+
+// expected-error@+1 {{feedback must be damped by a fraction above 0 and up to 1, got 2}}
+otf.weight @w : tensor<32x32xf32> = #otf.blob<file = 0, offset = 0, length = 4096, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>, feedback = 2.0 : f64}
+
+// -----
+
 // expected-error@+1 {{outlier column 32 is past the 32 columns}}
 otf.weight @weight_outliers : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
     {encoding = #otf.encoding<int4, group = 32>, outliers = #otf.outliers<[1, 32]>}
