@@ -31,7 +31,7 @@ def main():
     parser.add_argument("--recipes", default="rtn8,rtn4")
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
-    otf.build = args.build.resolve()
+    otf.build, otf.target = args.build.resolve(), args.device
     from tokenizers import Tokenizer
     ids = Tokenizer.from_file(str(args.model / "tokenizer.json")).encode(args.text.read_text()).ids[:args.tokens]
     recipes = args.recipes.split(",")
@@ -40,7 +40,7 @@ def main():
     for start in range(0, len(ids), args.window):
         window = ids[start:start + args.window]
         # The last window is short and the last token of each predicts nothing that is in it, but its distribution counts.
-        logs = {r: log_softmax(otf.run(p, otf.prompt_inputs(window), f"--device={args.device}")["logits"][0]) for r, p in plans.items()}
+        logs = {r: log_softmax(otf.run(p, otf.prompt_inputs(window))["logits"][0]) for r, p in plans.items()}
         reference = logs["none"]
         for recipe, values in logs.items():
             total[recipe] += float((np.exp(reference) * (reference - values)).sum())

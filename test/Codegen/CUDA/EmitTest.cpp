@@ -109,6 +109,24 @@ plan.kernel @linear_1(%x: tensor<?x33xf32, #otf.dims<"d0">>, %w: !otf.matrix<10x
   EXPECT_NE(source.kernels[0].source.find("[p]"), std::string::npos) << source.kernels[0].source;
 }
 
+TEST(Emit, PlanesBringTheirTables) {
+  cuda::CudaSource source = compiled(R"mlir(
+plan.kernel @linear_0(%x: tensor<?x768xi8, #otf.dims<"d0">>, %w: !otf.matrix<40x576, #otf.encoding<planes3x2>>) -> tensor<?x40xf32, #otf.dims<"d0">> {
+  %y = otf.linear %x, %w : (tensor<?x768xi8, #otf.dims<"d0">>, !otf.matrix<40x576, #otf.encoding<planes3x2>>) -> tensor<?x40xf32, #otf.dims<"d0">>
+  plan.return %y : tensor<?x40xf32, #otf.dims<"d0">>
+}
+plan.kernel @linear_1(%x: tensor<?x100xf32, #otf.dims<"d0">>, %w: !otf.matrix<10x100, #otf.encoding<planes4x3, group = 64>>) -> tensor<?x10xf32, #otf.dims<"d0">> {
+  %y = otf.linear %x, %w : (tensor<?x100xf32, #otf.dims<"d0">>, !otf.matrix<10x100, #otf.encoding<planes4x3, group = 64>>) -> tensor<?x10xf32, #otf.dims<"d0">>
+  plan.return %y : tensor<?x10xf32, #otf.dims<"d0">>
+}
+)mlir");
+  ASSERT_EQ(source.kernels.size(), 2u);
+  // Window, group, offset, then the first table: 30, 0, 22, 45.
+  EXPECT_NE(source.kernels[0].source.find("otf::Planes<3, 576, 62, 756416542u, "), std::string::npos) << source.kernels[0].source;
+  EXPECT_NE(source.kernels[1].source.find("otf::Decoded<otf::Weight<otf::Planes<4, 64, 65, "), std::string::npos)
+      << source.kernels[1].source;
+}
+
 TEST(Emit, HeadsAndCaches) {
   cuda::CudaSource source = compiled(R"mlir(
 plan.kernel @rope_0(%x: tensor<?x?x9x64xf32, #otf.dims<"d0", "d1">>, %c: tensor<1x?x64xf32, #otf.dims<"d1">>, %s: tensor<1x?x64xf32, #otf.dims<"d1">>)
