@@ -122,6 +122,34 @@ Status Session::launchSteps(size_t first, size_t last) {
   return queue->run(launch);
 }
 
+/// What a launch wrote, to the observer.
+Status Session::show(size_t index) {
+  const StepInfo &step = program.steps[index];
+  if (extents[index] == 0)
+    return {};
+  OTF_TRY(queue->synchronize());
+  std::vector<int64_t> shape;
+  for (uint32_t i = 0; i < step.resultCount; ++i) {
+    const TensorInfo &info = program.results[step.firstResult + i];
+    const BufferInfo &buffer =
+        program.buffers[step.firstBuffer + step.bufferCount - step.written + i];
+    shape.clear();
+    for (SizeId id : info.shape)
+      shape.push_back(values[id]); // an unknown one is negative
+    const std::optional<int64_t> bytes = byteCount(info.type, shape);
+    const bool isSlot = buffer.space == Space::slot;
+    if (!isSlot && buffer.space != Space::output)
+      continue;
+    const int64_t room = isSlot ? blockBytes[buffer.index] : outputBytes[buffer.index];
+    if (!bytes || *bytes > room)
+      return badInput("step '", nameOf(step), "': its value does not fit in its buffer (compile the "
+                      "model again)");
+    void *data = blocks.blocks()[isSlot ? buffer.index : program.slots.size() + buffer.index];
+    OTF_TRY(observer->see({index, info, shape, data}));
+  }
+  return {};
+}
+
 /// The first bytes of a control step's buffer.
 Status Session::readControl(const StepInfo &step, uint64_t bytes, void *to) {
   const BufferInfo &buffer = program.buffers[step.firstBuffer];
@@ -176,17 +204,20 @@ Status Session::execute() {
   for (size_t at = 0; at < program.steps.size();) {
     size_t last = at;
     while (last < program.steps.size() && program.steps[last].kind == StepKind::launch &&
-           program.steps[last].host.empty() == program.steps[at].host.empty())
+           program.steps[last].host.empty() == program.steps[at].host.empty() &&
+           (!observer || last == at))
       ++last;
     if (at != 0)
       OTF_TRY(prepareBlocks());
     if (last > at)
       OTF_TRY(launchSteps(at, last));
+    if (observer && last > at)
+      OTF_TRY(show(at));
     at = last;
     if (at == program.steps.size())
       break;
     if (program.steps[at].kind == StepKind::launch)
-      continue; // on the other side
+      continue; // on the other side, or one by one
     const StepInfo &step = program.steps[at];
     size_t next = at + 1;
     if (step.kind == StepKind::bind) {

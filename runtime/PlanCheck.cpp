@@ -201,6 +201,12 @@ struct MetadataReader {
     info.written = from.written();
     if (info.written > info.bufferCount)
       return bad("step '", info.kernel, "' writes ", info.written, " of ", info.bufferCount, " buffers");
+    info.firstResult = uint32_t(program.results.size());
+    info.resultCount = uint32_t(count(from.results()));
+    if (info.resultCount != 0 && info.resultCount != info.written)
+      return bad("step '", info.kernel, "' writes ", info.written, " buffers and names ", info.resultCount);
+    if (info.resultCount != 0)
+      OTF_TRY(tensors(from.results(), program.results));
     bool isLaunch = info.kind == StepKind::launch;
     if (!info.host.empty() && (!isLaunch || program.target != "cuda"))
       return bad("step '", info.kernel, "' is no launch of a GPU's program, and is placed on the host");

@@ -74,6 +74,7 @@ struct StepInfo {
   uint32_t block, shared;
   std::string_view host; // why the host runs this step of a GPU's program; empty: the GPU does
   uint32_t written;      // how many of the last buffers are written, beside states
+  uint32_t firstResult = 0, resultCount = 0; // in ProgramInfo::results: what is written, or none
 };
 
 struct ProgramInfo {
@@ -83,6 +84,7 @@ struct ProgramInfo {
   std::vector<BufferInfo> buffers;
   std::vector<SizeId> dims;
   std::vector<uint32_t> symbols;
+  std::vector<TensorInfo> results; // named for the node whose value it is
 };
 
 struct WeightInfo {

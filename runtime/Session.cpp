@@ -277,6 +277,15 @@ Status Session::readOutput(size_t index, uint64_t offset, uint64_t bytes, void *
   return queue->copyOut(to, bytes, from + offset, bytes, bytes, 1);
 }
 
+Status Session::observe(StepObserver *who) {
+  if (who && !device.hostVisible())
+    return usageError("device: what steps write stays in its own memory (use --device=cpu)");
+  if (who && program.results.empty())
+    return badInput("the plan does not name what its steps write (compile the model again)");
+  observer = who;
+  return {};
+}
+
 Status Session::truncateStates(int64_t newLength) {
   if (newLength < 0 || newLength > length)
     return usageError("states: they hold ", length, " positions and cannot be cut to ", newLength);

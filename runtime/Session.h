@@ -40,6 +40,22 @@ struct SessionOptions {
   int64_t iterations = int64_t(1) << 20; // that all loops of a run may do together
 };
 
+/// What a step has just written, in memory of this process: a dense row-major array. It may be
+/// changed before later steps read it.
+struct StepValue {
+  size_t step;
+  const TensorInfo &info; // its node, type and sizes
+  std::span<const int64_t> shape;
+  void *data;
+};
+
+class StepObserver {
+public:
+  virtual ~StepObserver() = default;
+  /// Hears of every value in the order of the run. A failure ends the run.
+  virtual Status see(const StepValue &value) = 0;
+};
+
 class Session {
 public:
   /// `plan` and `device` outlive the session.
@@ -77,6 +93,10 @@ public:
   std::span<const StepInfo> steps() const { return program.steps; }
   std::span<const uint64_t> nanoseconds() const { return stepNanoseconds; }
 
+  /// From the next run on, shows `observer` what each step writes; null: nobody. Steps are then done
+  /// one by one. Fails where memory is the device's own, and where the plan does not name its values.
+  Status observe(StepObserver *observer);
+
   /// Whether scratch and outputs are memory of this process.
   bool hostVisible() const { return device.hostVisible(); }
 
@@ -101,6 +121,7 @@ private:
   Status copyInputs();
   Status launchSteps(size_t first, size_t last);
   Status bindSymbols(const StepInfo &step);
+  Status show(size_t step);
   Status readControl(const StepInfo &step, uint64_t bytes, void *to);
   /// Bytes of state `s` in memory, and how it is cut: `rows` runs of `inner` bytes a position.
   Status stateLayout(size_t s, int64_t &bytes, int64_t &rows, int64_t &inner) const;
@@ -112,6 +133,7 @@ private:
   Binding binding;
   std::vector<Input> inputs; // the plan's, then its states
   int64_t length = 0, capacity = 0, iterations = 0;
+  StepObserver *observer = nullptr;
   bool statesGiven = false, hasRun = false, timesSteps = false;
 
   // Of the current run; kept to reuse their memory.

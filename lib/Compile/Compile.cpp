@@ -6,6 +6,7 @@
 #include "lib/Compile/Compile.h"
 
 #include "lib/Compile/ErrorPrinter.h"
+#include "lib/Compile/Footprint.h"
 #include "lib/Compile/Generation.h"
 #include "lib/Compile/KeepGiven.h"
 #include "lib/Compile/PlanAssembly.h"
@@ -71,6 +72,7 @@ private:
   }
   LogicalResult refuseHost(const std::map<std::string, std::string> &host);
   void summarise(const StreamEncoder &weights, const std::vector<Section> &sections);
+  LogicalResult foretell(const plan::model::Plan &metadata);
   std::string modelName() const;
 
   const CompileOptions &options;
@@ -218,6 +220,32 @@ void Compilation::summarise(const StreamEncoder &weights, const std::vector<Sect
   out << llvm::format(", %.1f s\n", progress.seconds());
 }
 
+/// What the plan of a dry run would take to run.
+LogicalResult Compilation::foretell(const plan::model::Plan &metadata) {
+  const bool grows = !metadata.states.empty();
+  int64_t context = options.context ? options.context : defaultContext(metadata);
+  std::optional<Footprint> footprint = footprintOf(metadata, context);
+  if (!footprint)
+    return fail(file->path() + ": its memory at a context of " + llvm::Twine(context) +
+                " does not fit in 64 bits (give a smaller --context)");
+  llvm::raw_ostream &out = llvm::outs();
+  auto megabytes = [&](const char *what, uint64_t bytes) {
+    out << llvm::format("%.1f MB ", double(bytes) / 1e6) << what;
+  };
+  out << (grows ? "one token: " : "one run with every symbolic size 1: ");
+  megabytes("of weights read, ", footprint->read);
+  if (footprint->atLeast)
+    out << "at least ";
+  megabytes("of scratch and outputs", footprint->scratch);
+  if (grows) {
+    out << ", ";
+    megabytes("of cache for ", footprint->states);
+    out << context << " positions";
+  }
+  out << "\n";
+  return success();
+}
+
 /// The first launch of a kernel that only the host can run, as an error.
 LogicalResult Compilation::refuseHost(const std::map<std::string, std::string> &host) {
   LogicalResult result = success();
@@ -338,6 +366,10 @@ LogicalResult Compilation::emitPlan() {
                   ")");
   }
   summarise(*weights, sections);
+  if (options.dryRun && failed(foretell(*metadata)))
+    return failure();
+  if (!options.report.empty())
+    llvm::outs() << reportTable(*weights);
   for (const auto &[kernel, reason] : cuda.host)
     llvm::outs() << "on the host: " << kernel << ": " << reason << "\n";
   return success();

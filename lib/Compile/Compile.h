@@ -18,7 +18,8 @@ struct CompileOptions {
 
   std::string model;  ///< a file or a folder
   std::string output; ///< the plan; for text "-" or empty is standard output
-  std::string report; ///< where report.json goes too; empty: into the plan only
+  std::string report; ///< where report.json goes too, and a table to standard output; empty: into the plan only
+  int64_t context = 0; ///< positions of a cache whose memory a dry run tells; 0: as many as a session takes
   Recipe recipe;
   Emit emit = Emit::plan;
   bool cpu = true, cuda = false;

@@ -44,6 +44,19 @@ std::string labelOf(Location location) {
   return label;
 }
 
+std::string nodeOf(Location location) {
+  llvm::SetVector<StringRef> names;
+  collectNames(location, names);
+  return names.empty() ? std::string() : names.front().str();
+}
+
+/// The node whose value an operation gives: what was fused into it comes before.
+static std::string valueOf(Location location) {
+  llvm::SetVector<StringRef> names;
+  collectNames(location, names);
+  return names.empty() ? std::string() : names.back().str();
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Sizes
 //===------------------------------------------------------------------------------------------===//
@@ -208,6 +221,7 @@ private:
   LogicalResult state(plan::StateOp op);
   LogicalResult alloc(plan::AllocOp op);
   LogicalResult launch(plan::LaunchOp op);
+  void results(plan::LaunchOp op, model::Step &step);
   LogicalResult bind(plan::BindOp op);
   /// A step that goes on at a label.
   model::Step &goTo(model::StepKind kind, Operation *op, StringRef label);
@@ -394,6 +408,22 @@ std::optional<Size> Assembler::parse(plan::LaunchOp op, StringRef text) {
   return parsed;
 }
 
+void Assembler::results(plan::LaunchOp op, model::Step &step) {
+  const std::string name = valueOf(op.getLoc());
+  for (auto [index, value] : llvm::enumerate(op.getOutputs())) {
+    auto content = dyn_cast<RankedTensorType>(cast<plan::BufferType>(value.getType()).getContent());
+    std::optional<model::ElementType> element;
+    if (content)
+      element = elementType(content.getElementType());
+    if (!element) {
+      step.results.clear();
+      return;
+    }
+    step.results.push_back({op.getOutputs().size() == 1 ? name : name + ":" + std::to_string(index), *element,
+                            sizes(sizesOf(content)), 0});
+  }
+}
+
 LogicalResult Assembler::launch(plan::LaunchOp op) {
   FailureOr<const KernelFacts *> found = factsOf(op);
   if (failed(found))
@@ -404,6 +434,7 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
   step.kernel = op.getKernel().str();
   step.written = uint32_t(op.getOutputs().size());
   step.label = labelOf(op.getLoc());
+  results(op, step);
   for (Value value : llvm::concat<Value>(op.getInputs(), op.getOutputs()))
     if (failed(buffer(op, value, step.buffers.emplace_back())))
       return failure();

@@ -37,6 +37,9 @@ assemblePlan(mlir::ModuleOp planned, const StreamEncoder &weights, const Assembl
 /// The name for people of the node that an operation came from; several are joined. May be empty.
 std::string labelOf(mlir::Location location);
 
+/// The first of those names: what the rest was fused into. May be empty.
+std::string nodeOf(mlir::Location location);
+
 } // namespace otf
 
 #endif // OTF_LIB_COMPILE_PLANASSEMBLY_H

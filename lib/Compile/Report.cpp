@@ -7,33 +7,136 @@
 
 #include "dialects/OTF/Codes.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 namespace otf {
 
 using Json = nlohmann::ordered_json;
+
+/// What the model's files spend on a weight: elements or codes, scales and zero points.
+static uint64_t fileBytes(WeightOp weight) {
+  uint64_t bytes = uint64_t(weight.getBlob().getLength());
+  if (weight.getGiven())
+    for (mlir::Attribute side : {weight.getGiven()->getScales(), weight.getGiven()->getZeros()})
+      if (auto blob = llvm::dyn_cast_or_null<BlobAttr>(side))
+        bytes += uint64_t(blob.getLength());
+  return bytes;
+}
 
 void Tally::add(const StoredWeight &weight) {
   ++tensors;
   elements += uint64_t(weight.rows * weight.columns);
   bytes += weight.size;
+  fileBytes += otf::fileBytes(weight.weight);
+  error += weight.error;
 }
 
 Totals::Totals(const StreamEncoder &weights) {
   for (const StoredWeight &weight : weights.stored()) {
+    if (weight.isMatrix() && !weight.vocabulary)
+      linears.add(weight);
     (weight.vocabulary ? vocabulary : layers).add(weight);
     total.add(weight);
   }
+}
+
+/// "layers.12" and "h_3" of one kind are one type.
+static std::string withoutNumbers(llvm::StringRef name) {
+  std::string result;
+  for (size_t i = 0; i < name.size(); ++i) {
+    bool isNumber = llvm::isDigit(name[i]) && (i == 0 || !llvm::isAlnum(name[i - 1]));
+    size_t end = i;
+    while (end < name.size() && llvm::isDigit(name[end]))
+      ++end;
+    isNumber = isNumber && (end == name.size() || !llvm::isAlnum(name[end]));
+    result += isNumber ? '*' : name[i];
+    if (isNumber)
+      i = end - 1;
+  }
+  return result;
+}
+
+std::vector<WeightType> weightTypes(const StreamEncoder &weights) {
+  std::vector<WeightType> types;
+  llvm::StringMap<size_t> known;
+  for (const StoredWeight &weight : weights.stored()) {
+    std::string name = withoutNumbers(weight.node.empty() ? weight.name : weight.node);
+    auto [it, fresh] = known.try_emplace(name + (weight.isMatrix() ? "" : " "), types.size());
+    if (fresh)
+      types.push_back({name, weight.encoding, weight.rows, weight.columns, {}});
+    WeightType &type = types[it->second];
+    if (!llvm::StringRef(type.encoding).contains(weight.encoding))
+      type.encoding += ", " + weight.encoding;
+    type.tally.add(weight);
+  }
+  return types;
+}
+
+/// The ratio of a weight's power to that of its error; null for a weight that lost nothing.
+static Json decibels(double relativeError) {
+  return relativeError > 0 ? Json(-20 * std::log10(relativeError)) : Json();
+}
+
+static double compression(uint64_t fileBytes, uint64_t bytes) {
+  return bytes ? double(fileBytes) / double(bytes) : 0;
 }
 
 static Json json(const Tally &tally) {
   return {{"tensors", tally.tensors},
           {"elements", tally.elements},
           {"bytes", tally.bytes},
-          {"bits", tally.bits()}};
+          {"bits", tally.bits()},
+          {"file_bytes", tally.fileBytes},
+          {"compression", compression(tally.fileBytes, tally.bytes)},
+          {"relative_error", tally.error.relative()},
+          {"snr_db", decibels(tally.error.relative())}};
+}
+
+static Json json(const StoredWeight &weight) {
+  WeightOp decided = weight.weight;
+  auto matrix = llvm::dyn_cast<MatrixType>(weight.content);
+  Json tensor;
+  tensor["name"] = weight.name;
+  tensor["node"] = weight.node;
+  tensor["rows"] = weight.rows;
+  tensor["columns"] = weight.columns;
+  if (!weight.given.empty())
+    tensor["given"] = weight.given;
+  if (!weight.grid.empty())
+    tensor["quantized_before"] = weight.grid;
+  if (!weight.asked.empty())
+    tensor["asked"] = weight.asked;
+  std::string file;
+  llvm::raw_string_ostream(file) << decided.getBlob().getType();
+  tensor["file"] = file;
+  tensor["file_bytes"] = fileBytes(decided);
+  tensor["kept"] = weight.encoding;
+  if (decided.getKeepsGiven())
+    tensor["codes"] = "as given"; // the relative error is then what rounding zero points to f32 leaves
+  else if (!weight.given.empty())
+    tensor["codes"] = weight.isMatrix() && weight.encoding.find("f32") == std::string::npos
+                          ? "made anew"
+                          : "dequantized"; // no encoding has this grid
+  if (weight.isMatrix() && weight.encoding.find("#otf.encoding<f") == std::string::npos)
+    tensor["activations"] = decided->hasAttr(kRowSumsAttribute) ? "codes as given"
+                            : decided.getFloatActivations()     ? "f32"
+                                                                : "int8";
+  if (matrix)
+    tensor["group"] = matrix.getEncoding().getGroup(); // columns; 0: a row, or no scales at all
+  tensor["outliers"] = weight.outliers;
+  tensor["bytes"] = weight.size;
+  tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;
+  tensor["relative_error"] = weight.error.relative();
+  tensor["snr_db"] = decibels(weight.error.relative());
+  tensor["vocabulary"] = weight.vocabulary;
+  return tensor;
 }
 
 std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
@@ -43,40 +146,71 @@ std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
   report["model"] = model;
   report["recipe"] = Json::parse(printRecipe(recipe));
   Totals totals(weights);
+  report["linear_bits_per_weight"] = totals.linears.bits();
+  report["linears"] = json(totals.linears);
   report["layers"] = json(totals.layers);
   report["vocabulary"] = json(totals.vocabulary);
   report["total"] = json(totals.total);
-  report["tensors"] = Json::array();
-  for (const StoredWeight &weight : weights.stored()) {
-    Json &tensor = report["tensors"].emplace_back();
-    tensor["name"] = weight.name;
-    tensor["rows"] = weight.rows;
-    tensor["columns"] = weight.columns;
-    if (!weight.given.empty())
-      tensor["given"] = weight.given;
-    if (!weight.grid.empty())
-      tensor["quantized_before"] = weight.grid;
-    if (!weight.asked.empty())
-      tensor["asked"] = weight.asked;
-    tensor["kept"] = weight.encoding;
-    WeightOp decided = weight.weight;
-    if (decided.getKeepsGiven())
-      tensor["codes"] = "as given"; // the relative error is then what rounding zero points to f32 leaves
-    else if (!weight.given.empty())
-      tensor["codes"] = weight.isMatrix() && weight.encoding.find("f32") == std::string::npos
-                            ? "made anew"
-                            : "dequantized"; // no encoding has this grid
-    if (weight.isMatrix() && weight.encoding.find("#otf.encoding<f") == std::string::npos)
-      tensor["activations"] = decided->hasAttr(kRowSumsAttribute)  ? "codes as given"
-                              : decided.getFloatActivations() ? "f32"
-                                                              : "int8";
-    tensor["outliers"] = weight.outliers;
-    tensor["bytes"] = weight.size;
-    tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;
-    tensor["relative_error"] = weight.error.relative();
-    tensor["vocabulary"] = weight.vocabulary;
+  report["types"] = Json::array();
+  for (const WeightType &type : weightTypes(weights)) {
+    Json &item = report["types"].emplace_back();
+    item["name"] = type.name;
+    item["kept"] = type.encoding;
+    item.update(json(type.tally));
   }
+  report["tensors"] = Json::array();
+  for (const StoredWeight &weight : weights.stored())
+    report["tensors"].push_back(json(weight));
   return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// "int4, group = 32" of "#otf.encoding<int4, group = 32>".
+static std::string shortened(llvm::StringRef encoding) {
+  std::string text = encoding.str();
+  for (llvm::StringRef prefix : {"#otf.encoding<"})
+    for (size_t at; (at = text.find(prefix)) != std::string::npos;)
+      text.erase(at, prefix.size());
+  llvm::erase(text, '>');
+  return text;
+}
+
+std::string reportTable(const StreamEncoder &weights) {
+  std::string table;
+  llvm::raw_string_ostream out(table);
+  auto line = [&](const Tally &tally, llvm::StringRef name, llvm::StringRef encoding) {
+    out << llvm::format("%8llu %12llu %12llu %8.3f %8.2f", (unsigned long long)tally.tensors,
+                        (unsigned long long)tally.fileBytes, (unsigned long long)tally.bytes,
+                        tally.bits(), compression(tally.fileBytes, tally.bytes));
+    double error = tally.error.relative();
+    if (error > 0)
+      out << llvm::format(" %9.3g %7.2f", error, -20 * std::log10(error));
+    else
+      out << llvm::format(" %9s %7s", "0", "exact");
+    out << "  " << name << (encoding.empty() ? "" : ": ") << encoding << "\n";
+  };
+  out << llvm::format("%8s %12s %12s %8s %8s %9s %7s  %s\n", "tensors", "file bytes", "plan bytes",
+                      "bits", "smaller", "error", "SNR dB", "read by");
+  Tally small;
+  for (const WeightType &type : weightTypes(weights)) {
+    // Norms and constants are many and small.
+    if (weights.stored().size() > 12 && type.tally.bytes < weights.sectionBytes() / 1000) {
+      small.tensors += type.tally.tensors;
+      small.elements += type.tally.elements;
+      small.bytes += type.tally.bytes;
+      small.fileBytes += type.tally.fileBytes;
+      small.error += type.tally.error;
+      continue;
+    }
+    line(type.tally, type.name, shortened(type.encoding));
+  }
+  if (small.tensors)
+    line(small, "each less than a thousandth of the plan", "");
+  Totals totals(weights);
+  line(totals.linears, "= linears", "");
+  if (totals.vocabulary.tensors)
+    line(totals.vocabulary, "= vocabulary tables", "");
+  line(totals.total, "= all weights", "");
+  return table;
 }
 
 std::string describe(const StoredWeight &weight) {

@@ -11,17 +11,34 @@
 
 namespace otf {
 
-/// Elements and bytes of some weights.
+/// Elements and bytes of some weights, what the model's files spend on them, and what coding changed.
 struct Tally {
-  uint64_t tensors = 0, elements = 0, bytes = 0;
+  uint64_t tensors = 0, elements = 0, bytes = 0, fileBytes = 0;
+  CodingError error;
   void add(const StoredWeight &weight);
   double bits() const { return elements ? 8.0 * double(bytes) / double(elements) : 0; }
 };
 
 struct Totals {
-  Tally layers, vocabulary, total;
+  Tally linears;    ///< matrices that activations are multiplied by, vocabulary tables apart
+  Tally layers;     ///< all but vocabulary tables: linears, norms, constants
+  Tally vocabulary; ///< embeddings and heads
+  Tally total;
   explicit Totals(const StreamEncoder &weights);
 };
+
+/// Weights of one kind: those of all layers that are read by the same node of a layer, in the order
+/// in which the first is read.
+struct WeightType {
+  std::string name; ///< the node's, with "*" for numbers: "/model/layers.*/mlp/up_proj/MatMul"
+  std::string encoding; ///< several are joined
+  int64_t rows = 0, columns = 0; ///< of the first
+  Tally tally;
+};
+std::vector<WeightType> weightTypes(const StreamEncoder &weights);
+
+/// The types and totals as lines for people. Call after write().
+std::string reportTable(const StreamEncoder &weights);
 
 /// JSON; says nothing about time or place, so equal inputs give equal reports. Call after write().
 std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,

@@ -12,6 +12,7 @@
 #include "dialects/OTF/Taps.h"
 #include "include/otf/PlanFormat.h"
 #include "lib/Compile/GridDetector.h"
+#include "lib/Compile/PlanAssembly.h"
 #include "lib/Compile/WeightRows.h"
 #include "lib/Import/FileSet.h"
 
@@ -163,6 +164,9 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
     stored.weight = weight;
     stored.content = content;
     stored.name = weight.getSymName().str();
+    for (Operation *reader : use->getUsers())
+      if (stored.node.empty())
+        stored.node = nodeOf(reader->getLoc());
     stored.vocabulary = weight.getVocabulary();
     if (weight.getGiven())
       stored.given = inWords(*weight.getGiven(), weight.getType());

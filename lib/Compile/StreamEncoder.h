@@ -28,6 +28,7 @@ struct StoredWeight {
   WeightOp weight;
   mlir::Type content; // !otf.matrix or a tensor
   std::string name;
+  std::string node;            // that reads it first, in the model
   std::string given;           // what the file has, in words; empty for floats and plain tensors
   std::string grid;            // of floats that are quantized already, in words; known after write()
   std::string asked, encoding; // text of #otf.encoding: the weight's decision, and what is stored

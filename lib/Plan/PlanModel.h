@@ -78,6 +78,7 @@ struct Step {
   std::string message;           // of a bind
   std::string host;              // CUDA: why the host runs this step; empty: the GPU does
   uint32_t written = 0;          // how many of the last buffers a launch writes
+  std::vector<Tensor> results;   // what it writes there: as many, or none
 };
 
 struct Program {

@@ -105,8 +105,9 @@ private:
     auto grid = sizeList(s.grid);
     auto message = s.message.empty() ? 0 : string(s.message);
     auto symbols = s.symbols.empty() ? 0 : b.CreateVector(s.symbols);
+    auto results = s.results.empty() ? 0 : list<plan::Tensor>(s.results, [&](auto &t) { return tensor(t); });
     return CreateStep(b, kernel, label, buffers, dims, extent, s.grain, grid, s.block, s.shared,
-                      plan::StepKind(s.kind), symbols, s.target, message, host, s.written);
+                      plan::StepKind(s.kind), symbols, s.target, message, host, s.written, results);
   }
 
   fb::Offset<plan::Program> program(const Program &p) {

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """otf-exec eval on a tiny model: its figures beside numpy's, its gates, and its errors."""
 import json
-import pathlib
-import tempfile
-import unittest
+import sys
 
 import numpy as np
 
@@ -31,7 +29,8 @@ def log_softmax(x):
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-class Eval(test_bad_input.Bad):
+class TinyText(test_bad_input.Bad):
+    """A text that a tiny model can read, and its reference plan."""
     WINDOW, FROM, WINDOWS = 24, 5, 6
 
     def setUp(self):
@@ -42,6 +41,8 @@ class Eval(test_bad_input.Bad):
         self.text = self.write("".join(CHARACTERS[i] for i in self.ids).encode(), "text.txt")
         self.reference = otf.plan(LLAMA)
 
+
+class Eval(TinyText):
     def command(self, plan, *flags, reference=None, text=None, window=None):
         return [otf.tool("otf-exec"), "eval", plan, "--reference", reference or self.reference, "--text", text or self.text,
                 "--tokenizer", self.tokenizer, f"--window={window or self.WINDOW}", f"--score-from={self.FROM}", f"--device={otf.target}", *flags]
@@ -155,3 +156,78 @@ class Eval(test_bad_input.Bad):
     def test_files_that_are_not_there(self):
         self.refuse(self.command(self.reference, text=self.folder / "none.txt"), "none.txt")
         self.refuse(self.command(self.reference, reference=self.folder / "none.plan"), "none.plan")
+
+
+class Arrays(test_bad_input.Bad):
+    """eval --inputs, for models that read no text."""
+
+    def setUp(self):
+        super().setUp()
+        digits = otf.fixtures / "digits" / "model.onnx"
+        self.reference, self.plan = otf.plan(digits), otf.plan(digits, "rtn4")
+        self.samples = []
+        for number in range(3):
+            (self.folder / "in" / str(number)).mkdir(parents=True)
+            self.samples.append(np.random.default_rng(number).random((5, 64), dtype=np.float32))
+            np.save(self.folder / "in" / str(number) / "pixels.npy", self.samples[-1])
+
+    def command(self, *flags, plan=None, inputs=None):
+        return [otf.tool("otf-exec"), "eval", plan or self.plan, "--reference", self.reference, "--inputs", inputs or self.folder / "in",
+                f"--device={otf.target}", *flags]
+
+    def test_figures_are_those_of_numpy(self):
+        said = json.loads(otf.succeed(*self.command("--json")))
+        self.assertEqual(3, said["samples"])
+        errors, cosines, same = [], [], []
+        for x in self.samples:
+            a, b = (otf.run(plan, {"pixels": x})["logits"].astype(np.float64) for plan in (self.reference, self.plan))
+            errors.append(np.linalg.norm(a - b) / np.linalg.norm(a))
+            cosines.append((a * b).sum() / np.linalg.norm(a) / np.linalg.norm(b))
+            same += list(a.argmax(-1) == b.argmax(-1))
+        output, = said["outputs"]
+        self.assertAlmostEqual(np.mean(errors), output["relative_error"]["mean"], places=9)
+        self.assertAlmostEqual(np.max(errors), output["relative_error"]["most"], places=9)
+        self.assertAlmostEqual(np.mean(cosines), output["cosine"]["mean"], places=9)
+        self.assertAlmostEqual(np.min(cosines), output["cosine"]["least"], places=9)
+        self.assertAlmostEqual(np.mean(same), output["top1"])
+
+    def test_a_gate_is_kept_or_missed(self):
+        self.assertEqual(0, otf.call(*self.command("--min-cosine=1", plan=self.reference))[0])
+        status, out, error = otf.call(*self.command("--min-cosine=0.999999"))
+        self.assertEqual(4, status)
+        self.assertIn("logits", out)
+        self.assertIn("gate missed: cosine of output 'logits'", error)
+
+    def test_one_sample_may_lie_in_the_folder_itself(self):
+        self.assertEqual(1, json.loads(otf.succeed(*self.command("--json", inputs=self.folder / "in" / "1")))["samples"])
+
+    def test_bad_input(self):
+        (self.folder / "none").mkdir()
+        self.refuse(self.command(inputs=self.folder / "none"), "none", "holds no .npy")
+        self.refuse(self.command(inputs=self.folder / "missing"), "missing")
+        (self.folder / "in" / "1" / "pixels.npy").rename(self.folder / "in" / "1" / "other.npy")
+        self.refuse(self.command(), "pixels.npy")
+        self.refuse(self.command("--max-kl=1"), "--text", status=2)
+        self.refuse([otf.tool("otf-exec"), "eval", self.plan, "--reference", self.reference], "--text", status=2)
+
+
+class QualityTable(TinyText):
+    """bench/quality.py on a tiny model."""
+
+    def test_rows_are_measured_once(self):
+        model = otf.copy_fixture("llama-optimum", self.folder)
+        (model / "tokenizer.json").write_text(tokenizer())
+        results = self.folder / "rows.json"
+        command = [sys.executable, otf.here.parent.parent / "bench" / "quality.py", "--build", otf.build, "--model", model, "--text", self.text, "--results", results,
+                   f"--window={self.WINDOW}", f"--score-from={self.FROM}", f"--device={otf.target}", "--no-peers", "--row", "rtn8", "--row", "rtn4", "--row", "no-such-recipe"]
+        status, out, error = otf.call(*command)
+        self.assertEqual(1, status, error)
+        self.assertIn("[2/3] rtn4", error)
+        rows = [line.split("|")[1].strip() for line in out.splitlines() if line.startswith("| **")]
+        self.assertEqual(["**rtn8**", "**rtn4**"], rows)  # the most bits first
+        self.assertIn("refused: no-such-recipe: error: recipe 'no-such-recipe'", out)
+        before = results.read_text()
+        status, again, error = otf.call(*command)
+        self.assertEqual((1, out, "", before), (status, again, error, results.read_text()))
+        self.text.write_text(self.text.read_text()[::-1])
+        self.assertIn("[1/3] rtn8", otf.call(*command)[2])  # another text is another row

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The test plan (TestPlan.h) from file to numbers.
+#include "runtime/Decoder.h"
 #include "runtime/Session.h"
 #include "test/Runtime/TestPlan.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
 #include <unistd.h>
 
 using namespace otf::runtime;
@@ -83,6 +86,125 @@ TEST(Session, StatesMayBeGivenAndReadBack) {
   EXPECT_EQ(data[3 * 4], 2);      // row 0, position 3
   EXPECT_EQ(data[4 * 4], 10);     // row 1, position 0
   EXPECT_EQ(data[(4 + 3) * 4], 4);
+}
+
+/// The test plan with the names of what its first and last steps write.
+model::Plan namedPlan() {
+  model::Plan named = plan();
+  const std::vector<model::Size> shape = {model::Size::symbol(2), model::Size::constant(4)};
+  for (auto [step, name] : {std::pair(0, "doubled"), {2, "summed"}}) {
+    named.programs[0].steps[size_t(step)].written = 1;
+    named.programs[0].steps[size_t(step)].results = {{name, model::ElementType::f32, shape, 0}};
+  }
+  return named;
+}
+
+/// Writes down what it sees, and makes `changed` zero.
+struct Observer : StepObserver {
+  Status see(const StepValue &value) override {
+    auto *data = static_cast<float *>(value.data);
+    seen.push_back({std::string(value.info.name), value.step, {value.shape.begin(), value.shape.end()}, data[0]});
+    if (value.info.name == changed)
+      std::fill_n(data, value.shape[0] * value.shape[1], 0.0f);
+    return seen.size() == failAt ? badInput("enough") : Status();
+  }
+  using Seen = std::tuple<std::string, size_t, std::vector<int64_t>, float>;
+  std::vector<Seen> seen;
+  std::string changed;
+  size_t failAt = 0;
+};
+
+TEST(Observer, SeesWhatStepsWrite) {
+  for (unsigned threads : {1u, 3u}) {
+    Opened o(namedPlan(), {.threads = threads});
+    ASSERT_TRUE(o.status.ok()) << o.status.message();
+    Observer observer;
+    ASSERT_TRUE(o.session->observe(&observer).ok());
+    ASSERT_TRUE(o.set("x", {30, 4}).ok());
+    ASSERT_TRUE(o.session->run().ok());
+    EXPECT_EQ(observer.seen, (std::vector<Observer::Seen>{{"doubled", 0, {30, 4}, 2}, {"summed", 2, {30, 4}, 7}}));
+    EXPECT_EQ(o.y(29, 2), 3 + 6 * 30.0f);
+    ASSERT_TRUE(o.session->observe(nullptr).ok());
+    ASSERT_TRUE(o.session->run().ok());
+    EXPECT_EQ(observer.seen.size(), 2u);
+  }
+}
+
+TEST(Observer, MayChangeWhatLaterStepsRead) {
+  Opened o(namedPlan());
+  Observer observer;
+  observer.changed = "doubled";
+  ASSERT_TRUE(o.session->observe(&observer).ok());
+  ASSERT_TRUE(o.set("x", {3, 4}).ok());
+  ASSERT_TRUE(o.session->run().ok());
+  EXPECT_EQ(o.y(2, 2), 3);
+}
+
+TEST(Observer, MayEndTheRun) {
+  Opened o(namedPlan());
+  Observer observer;
+  observer.failAt = 1;
+  ASSERT_TRUE(o.session->observe(&observer).ok());
+  ASSERT_TRUE(o.set("x", {3, 4}).ok());
+  EXPECT_EQ(o.session->run().message(), "enough");
+  EXPECT_EQ(observer.seen.size(), 1u);
+  EXPECT_FALSE(o.session->output(0).ok());
+}
+
+TEST(Observer, NeedsAPlanThatNamesItsValues) {
+  Opened o(plan());
+  Observer observer;
+  EXPECT_EQ(o.session->observe(&observer).message(),
+            "the plan does not name what its steps write (compile the model again)");
+  EXPECT_TRUE(o.session->observe(nullptr).ok());
+}
+
+TEST(Observer, AValueThatItsBufferCannotHoldIsRefused) {
+  model::Plan wrong = namedPlan();
+  wrong.programs[0].steps[0].results[0].shape.push_back(model::Size::constant(3));
+  Opened o(wrong);
+  Observer observer;
+  ASSERT_TRUE(o.session->observe(&observer).ok());
+  ASSERT_TRUE(o.set("x", {3, 4}).ok());
+  EXPECT_NE(o.session->run().message().find("does not fit in its buffer"), std::string::npos);
+}
+
+TEST(Observer, ResultsAreAsManyAsAreWritten) {
+  model::Plan wrong = namedPlan();
+  wrong.programs[0].steps[0].results.push_back(wrong.programs[0].steps[0].results[0]);
+  EXPECT_NE(Opened(wrong).status.message().find("writes 1 buffers and names 2"), std::string::npos);
+}
+
+TEST(Decoder, ReadsAWholeTextInOneRun) {
+  Opened o(otf::test::languagePlan(otf::test::testKernels().size()));
+  ASSERT_TRUE(o.status.ok()) << o.status.message();
+  auto decoder = std::move(Decoder::create(*o.session).value());
+  for (int32_t n : {5, 3, 900}) { // longer than a chunk of a prompt; each begins anew
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < n; ++i)
+      ids.push_back(i * 7 % 16);
+    auto logits = decoder->readAll(ids);
+    ASSERT_TRUE(logits.ok()) << logits.status().message();
+    ASSERT_EQ(logits.value().size(), size_t(n) * 16);
+    int32_t sum = 0;
+    for (int32_t i = 0; i < n; ++i) {
+      sum += ids[size_t(i)];
+      auto row = logits.value().subspan(size_t(i) * 16, 16);
+      EXPECT_EQ(std::max_element(row.begin(), row.end()) - row.begin(), (i + n + sum) % 16); // as test_logits says
+    }
+    EXPECT_EQ(o.session->stateLength(), n);
+  }
+}
+
+TEST(Decoder, RefusesAModelThatGivesOneRowOfLogits) {
+  model::Plan last = otf::test::languagePlan(otf::test::testKernels().size());
+  last.outputs[0].shape[1] = model::Size::constant(1);
+  last.programs[0].steps[1].extent = model::Size::constant(1);
+  Opened o(last);
+  ASSERT_TRUE(o.status.ok()) << o.status.message();
+  auto decoder = std::move(Decoder::create(*o.session).value());
+  const int32_t ids[] = {1, 2, 3};
+  EXPECT_NE(decoder->readAll(ids).status().message().find("has 1 rows for 3 tokens"), std::string::npos);
 }
 
 TEST(Session, AnEmptyStateMayBeGiven) {

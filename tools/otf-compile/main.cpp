@@ -71,7 +71,12 @@ static int parseAndRun(int argc, char **argv) {
                  "planned, cuda, llvm")
       ->transform(CLI::CheckedTransformer(stages).description(""));
   app.add_flag("--dry-run", options.dryRun, "do all the work and say what it gives; write no plan");
-  app.add_option("--report", options.report, "what became of each tensor, as JSON");
+  auto *context = app.add_option("--context", options.context,
+                                 "with --dry-run: positions of the cache whose memory is told; the "
+                                 "model's context by default, at most 4096")
+                      ->check(CLI::Range(int64_t(1), int64_t(1) << 40).description(""));
+  app.add_option("--report", options.report,
+                 "what became of each tensor, as JSON; prints a table of their types");
   app.add_option("--threads", options.threads, "that encode weights")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -102,6 +107,8 @@ static int parseAndRun(int argc, char **argv) {
     (target == "cpu" ? options.cpu : options.cuda) = true;
   if (architectures->count() && !options.cuda)
     return usageError("--cuda-arch needs --target=cuda");
+  if (context->count() && !options.dryRun)
+    return usageError("--context needs --dry-run (otf-exec takes one too)");
   if (strict->count() && !options.cuda)
     return usageError("--strict-placement needs --target=cuda");
   if (options.cuda && !architectures->count())

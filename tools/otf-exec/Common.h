@@ -50,10 +50,20 @@ struct BenchOptions : PlanOptions {
 
 struct EvalOptions : PlanOptions {
   std::string reference, text, tokenizer;
+  std::string inputs;                // folder of arrays, for other models
+  std::optional<double> leastCosine; // its gate
   // Those of the table of peers: 16 windows, of each the last 448 tokens are scored.
   int64_t tokens = 8192, window = 512, scoreFrom = 64;
   std::optional<double> mostDivergence, leastSameBest, mostRatio; // gates
   std::string gate = "bound"; // what they judge: the interval's worse end, or else "point"
+};
+
+struct CompareOptions : PlanOptions {
+  std::string other, text, tokenizer;
+  std::vector<std::string> inputs; // name=file.npy
+  int64_t tokens = 128;
+  double threshold = 0.1;
+  bool all = false, byLayer = false;
 };
 
 /// The exit status of a measurement that was made and does not meet its gate. Those below 4 mean that
@@ -69,6 +79,8 @@ int generate(const TextOptions &options);
 int chat(const TextOptions &options);
 int bench(const BenchOptions &options);
 int eval(const EvalOptions &options);
+int evalArrays(const EvalOptions &options);
+int compare(const CompareOptions &options);
 int info(const PlanOptions &options);
 int verify(const PlanOptions &options);
 
@@ -77,6 +89,16 @@ int fail(const std::string &file, const runtime::Status &status);
 
 /// Names come from files: control characters as \x0a, so that an error stays one line.
 std::string printable(std::string_view text);
+
+/// What an error is about, and the error.
+struct Failure {
+  std::string file;
+  runtime::Status status;
+};
+
+/// Sets inputs that are given as name=file.npy.
+Failure giveInputs(runtime::Session &session, const std::string &plan,
+                   const std::vector<std::string> &inputs);
 
 /// The end of a command that printed: 0, or the exit status after a write that failed.
 int finishOutput();

@@ -31,12 +31,6 @@ struct Reader {
   std::unique_ptr<Decoder> decoder;
 };
 
-/// What an error is about, and the error.
-struct Failure {
-  std::string file;
-  Status status;
-};
-
 Status prepare(Reader &reader, const EvalOptions &o, const std::string &path) {
   PlanOptions options = o;
   reader.path = options.plan = path;
@@ -220,6 +214,9 @@ void printTable(const Figures &f) {
 } // namespace
 
 int eval(const EvalOptions &o) {
+  if (o.text.empty())
+    return fail("command line",
+                usageError("eval: expected --text, or --inputs for a model that reads no text"));
   if (o.scoreFrom >= o.window)
     return fail("command line",
                 usageError("--score-from ", o.scoreFrom, ": leaves no token of a window of ",

@@ -101,7 +101,12 @@ static void textFlags(CLI::App &app, TextOptions &o) {
 
 static void evalFlags(CLI::App &app, EvalOptions &o) {
   app.add_option("--reference", o.reference, "plan of the same model, usually of recipe none")->required()->check(isPath);
-  app.add_option("--text", o.text, "file of UTF-8 text")->required()->check(isPath);
+  auto *text = app.add_option("--text", o.text, "file of UTF-8 text, for language models")->check(isPath);
+  auto *inputs = app.add_option("--inputs", o.inputs, "for other models: folder with <input>.npy for each input, or with a "
+                                                      "folder of those for each sample")
+                     ->check(isPath)->excludes(text);
+  app.add_option("--min-cosine", o.leastCosine, "with --inputs: exit status 4 if an output of a sample is below it")
+      ->check(number(-1, Least::included, 1, "a number from -1 to 1"))->needs(inputs);
   app.add_option("--tokenizer", o.tokenizer, "tokenizer.json, or its folder, to use instead of the plans'")
       ->check(isPath);
   app.add_option("--tokens", o.tokens, "how much of the text, in whole windows; 0: all of it")
@@ -112,13 +117,29 @@ static void evalFlags(CLI::App &app, EvalOptions &o) {
       ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
   app.add_flag("--json", o.json, "print one JSON object");
   app.add_option("--max-kl", o.mostDivergence, "exit status 4 if the mean KL divergence (nats) is above it")
-      ->check(number(0, Least::included, kLargest, "a number from 0 to 3.4e38"));
+      ->check(number(0, Least::included, kLargest, "a number from 0 to 3.4e38"))->needs(text);
   app.add_option("--min-top1", o.leastSameBest, "the same if less than this fraction of likeliest tokens agrees")
-      ->check(number(0, Least::included, 1, "a number from 0 to 1"));
+      ->check(number(0, Least::included, 1, "a number from 0 to 1"))->needs(text);
   app.add_option("--max-perplexity-ratio", o.mostRatio, "the same for the plan's perplexity over the reference's")
-      ->check(number(0, Least::excluded, kLargest, "a number above 0 and at most 3.4e38"));
+      ->check(number(0, Least::excluded, kLargest, "a number above 0 and at most 3.4e38"))->needs(text);
   app.add_option("--gate", o.gate, "what gates judge: bound, the worse end of the 95 % interval, or point")
       ->check(CLI::IsMember({"bound", "point"}))->capture_default_str();
+}
+
+static void compareFlags(CLI::App &app, CompareOptions &o) {
+  auto *text = app.add_option("--text", o.text, "file of UTF-8 text, whose first tokens a language model reads")
+                   ->check(isPath);
+  app.add_option("--input", o.inputs, "name=file.npy, for other models; may be repeated")
+      ->allow_extra_args(false)->excludes(text);
+  app.add_option("--tokenizer", o.tokenizer, "tokenizer.json, or its folder, to use instead of the plans'")
+      ->check(isPath)->needs(text);
+  app.add_option("--tokens", o.tokens, "how many tokens of the text")
+      ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
+  app.add_option("--threshold", o.threshold, "names the first value whose relative error is above it")
+      ->check(number(0, Least::included, kLargest, "a number from 0 to 3.4e38"))->capture_default_str();
+  app.add_flag("--by-layer", o.byLayer, "with --text: what KL each layer costs, by a run a layer");
+  app.add_flag("--all", o.all, "print all values, and not the largest jumps only");
+  app.add_flag("--json", o.json, "print one JSON object with all values");
 }
 
 static int parseAndRun(int argc, char **argv) {
@@ -128,6 +149,7 @@ static int parseAndRun(int argc, char **argv) {
   TextOptions g, c;
   BenchOptions b;
   EvalOptions e;
+  CompareOptions p;
   PlanOptions i, v, s;
 
   CLI::App *run = app.add_subcommand("run", "arrays in, arrays out");
@@ -173,6 +195,12 @@ static int parseAndRun(int argc, char **argv) {
   planFlags(*eval, e, true);
   evalFlags(*eval, e);
 
+  CLI::App *compare = app.add_subcommand("compare", "where two plans of one model part");
+  compare->add_option("first", p.plan, "plan that counts as right")->required();
+  compare->add_option("second", p.other, "plan of the same model")->required();
+  runFlags(*compare, p);
+  compareFlags(*compare, p);
+
   CLI::App *info = app.add_subcommand("info", "what a plan holds");
   planFlags(*info, i, false);
   info->add_flag("--json", i.json, "print one JSON object");
@@ -185,7 +213,7 @@ static int parseAndRun(int argc, char **argv) {
   if (first != "--help" && first != "-h" &&
       app.get_subcommands([&](const CLI::App *s) { return s->get_name() == first; }).empty())
     return fail("command line", otf::runtime::usageError("'", first, "': unknown (expected run, "
-                                                         "batch, generate, chat, bench, eval, info or verify)"));
+                                                         "batch, generate, chat, bench, eval, compare, info or verify)"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {
@@ -204,7 +232,8 @@ static int parseAndRun(int argc, char **argv) {
          : *generate ? otf::exec::generate(g)
          : *chat     ? otf::exec::chat(c)
          : *bench    ? otf::exec::bench(b)
-         : *eval     ? otf::exec::eval(e)
+         : *eval     ? e.inputs.empty() ? otf::exec::eval(e) : otf::exec::evalArrays(e)
+         : *compare  ? otf::exec::compare(p)
          : *info     ? otf::exec::info(i)
                      : otf::exec::verify(v);
 }

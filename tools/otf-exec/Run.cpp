@@ -55,17 +55,28 @@ static bool givesStates(const PlanFile &plan, const RunOptions &options) {
   return false;
 }
 
-/// Cuts --input name=file.npy in two.
-static Status splitInputs(const RunOptions &options,
-                          std::vector<std::pair<std::string, std::string>> &inputs) {
+Failure giveInputs(Session &session, const std::string &plan,
+                   const std::vector<std::string> &inputs) {
   std::set<std::string> names;
-  for (const std::string &input : options.inputs) {
+  for (const std::string &input : inputs) {
     size_t equals = input.rfind('=');
     if (equals == input.npos || equals == 0)
-      return usageError("--input ", input, ": expected name=file.npy");
-    inputs.push_back({input.substr(0, equals), input.substr(equals + 1)});
-    if (!names.insert(inputs.back().first).second)
-      return usageError("--input ", inputs.back().first, ": is given twice");
+      return {"command line", usageError("--input ", input, ": expected name=file.npy")};
+    const std::string name = input.substr(0, equals), path = input.substr(equals + 1);
+    if (!names.insert(name).second)
+      return {"command line", usageError("--input ", name, ": is given twice")};
+    Result<NpyArray> array = readNpy(path);
+    if (!array.ok())
+      return {path, array.status()};
+    NpyArray &a = array.value();
+    for (const TensorInfo &t : session.plan.inputs)
+      if (t.name == name)
+        a.readAs(t.type);
+    if (a.isBits)
+      return {path, badInput("npy: its elements are bits of an unknown type, and input '", name,
+                             "' needs numbers (save them as a type of numpy)")};
+    if (Status status = session.setInput(name, {a.type, a.shape, a.bytes.data()}); !status.ok())
+      return {plan, status};
   }
   return {};
 }
@@ -120,9 +131,6 @@ static Status printProfile(const Session &session, int64_t runs) {
 
 /// `previous` is replaced by what this run opened, and ends only when that is open.
 static int run(const RunOptions &options, Opened &previous) {
-  std::vector<std::pair<std::string, std::string>> inputs;
-  if (Status status = splitInputs(options, inputs); !status.ok())
-    return fail("command line", status);
   {
     Result<Opened> opened = open(options);
     if (!opened.ok())
@@ -131,20 +139,8 @@ static int run(const RunOptions &options, Opened &previous) {
   }
   Session &session = *previous.session;
 
-  for (const auto &[name, path] : inputs) {
-    Result<NpyArray> array = readNpy(path);
-    if (!array.ok())
-      return fail(path, array.status());
-    NpyArray &a = array.value();
-    for (const TensorInfo &t : session.plan.inputs)
-      if (t.name == name)
-        a.readAs(t.type);
-    if (a.isBits)
-      return fail(path, badInput("npy: its elements are bits of an unknown type, and input '", name,
-                                 "' needs numbers (save them as a type of numpy)"));
-    if (Status status = session.setInput(name, {a.type, a.shape, a.bytes.data()}); !status.ok())
-      return fail(options.plan, status);
-  }
+  if (Failure failure = giveInputs(session, options.plan, options.inputs); !failure.status.ok())
+    return fail(failure.file, failure.status);
   if (options.repeat > 0 && !session.plan.states.empty())
     return fail("command line", usageError("--repeat: a run of this model changes its states"));
   if (options.profile && options.repeat == 0)
