@@ -135,13 +135,14 @@ TEST_P(Tile, OutlierColumnsMatchFloat64) {
 // Many rows take another order of loops, and several tiles go together: the bits are those of one row and one tile.
 TEST_P(Tile, ManyRowsAndTilesAreAsOneEach) {
   for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2,
-                            EncodingKind::Grid8z, EncodingKind::Grid4z, EncodingKind::Grid2z})
+                            EncodingKind::Grid8z, EncodingKind::Grid4z, EncodingKind::Grid2z,
+                            EncodingKind::Planes3x2, EncodingKind::Planes4x3})
     for (uint32_t table : {kCodebook2Table, 0x7f320181u})
       for (auto [columns, group, outliers] :
            {std::tuple<int64_t, int64_t, int64_t>{96, 32, 0}, {100, 64, 3}, {33, 0, 0}}) {
         if (kind != EncodingKind::Codebook2 && (table != kCodebook2Table))
           continue;
-        bool grid = kind >= EncodingKind::Grid8;
+        bool grid = hasFloatParameters(kind);
         Encoding encoding{kind, group, kCodebook2Table};
         WeightLayout l;
         ASSERT_EQ(makeLayout(encoding, 8 * 9, columns, grid ? 0 : outliers, l), EncodeStatus::Ok);
@@ -194,6 +195,10 @@ TEST_P(Tile, ManyRowsAndTilesAreAsOneEach) {
             return plain(kernels->tiles_grid4z);
           case EncodingKind::Grid2z:
             return plain(kernels->tiles_grid2z);
+          case EncodingKind::Planes3x2:
+            return plain(kernels->tiles_planes3x2);
+          case EncodingKind::Planes4x3:
+            return plain(kernels->tiles_planes4x3);
           default:
             return kernels->tiles_codebook2(at, l.tileBytes, count, rec, r.bytes, m, l.background, group,
                                             l.outliers, table, acc);
