@@ -83,7 +83,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
              b.getF32Type(),
              {},
              false};
-  std::string kernel = (together ? "otf_tiles_" : floats ? "otf_float_" : "otf_tile_") + name.str();
+  std::string kernel = (together ? "otf_tiles_" : "otf_float_") + name.str();
   bool fine = true;
 
   auto element = [&](Value accOffset, Value row, ArrayRef<Value> leadIndices, Value n) {
