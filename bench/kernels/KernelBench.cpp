@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread, one and sixteen rows of activations, each encoding, a large and a small layer; and how
+// One thread; one, sixteen and 64 rows of activations, each encoding, a large and a small layer; and how
 // fast this thread reads memory at the same time. `bytes_per_second` counts the weight blob once a
-// call, so it compares with Read directly. Weights stay in the cache if they fit there: the small
+// call, so it compares with Read directly; `MAC` is multiplications a second. Weights stay in the cache if they fit there: the small
 // layer shows arithmetic, and on a machine with a large L3 so does the large one at few bits. Sizes
 // are run-time values here, where otf-compile makes them constants.
 //
@@ -10,6 +10,7 @@
 #include "Encoding/Codec.h"
 #include "Kernels.h"
 
+#include <algorithm>
 #include <benchmark/benchmark.h>
 #include <memory>
 #include <random>
@@ -69,28 +70,29 @@ Layer makeLayer(Encoding encoding, int64_t rows, int64_t columns, int64_t m) {
   return layer;
 }
 
-void runTile(const Layer &layer, int64_t t, int64_t m, float *acc) {
+/// `tiles` tiles from t; many go to a kernel together, as generated code hands them over.
+void runTiles(const Layer &layer, int64_t t, int64_t tiles, int64_t m, float *acc) {
   const WeightLayout &l = layer.layout;
   const void *tile = layer.blob.get() + l.tileOffset(t), *rec = layer.records.get();
-  int64_t stride = layer.recordBytes, group = layer.encoding.group;
+  int64_t bytes = l.tileBytes, stride = layer.recordBytes, group = layer.encoding.group;
   switch (layer.encoding.kind) {
   case EncodingKind::F32:
-    return otf_tiles_f32(tile, l.tileBytes, 1, rec, stride, m, l.columns, acc);
+    return otf_tiles_f32(tile, bytes, tiles, rec, stride, m, l.columns, acc);
   case EncodingKind::F16:
-    return otf_tiles_f16(tile, l.tileBytes, 1, rec, stride, m, l.columns, acc);
+    return otf_tiles_f16(tile, bytes, tiles, rec, stride, m, l.columns, acc);
   case EncodingKind::Int8:
-    return otf_tile_int8(tile, rec, stride, m, l.background, group, 0, acc);
+    return otf_tiles_int8(tile, bytes, tiles, rec, stride, m, l.background, group, 0, acc);
   case EncodingKind::Int4:
-    return otf_tile_int4(tile, rec, stride, m, l.background, group, 0, acc);
+    return otf_tiles_int4(tile, bytes, tiles, rec, stride, m, l.background, group, 0, acc);
   case EncodingKind::Codebook2:
-    return otf_tile_codebook2(tile, rec, stride, m, l.background, group, 0, layer.encoding.table,
-                              acc);
+    return otf_tiles_codebook2(tile, bytes, tiles, rec, stride, m, l.background, group, 0,
+                               layer.encoding.table, acc);
   case EncodingKind::Planes3x2:
-    return otf_tile_planes3x2(tile, rec, stride, m, l.background, group, 0, acc);
+    return otf_tiles_planes3x2(tile, bytes, tiles, rec, stride, m, l.background, group, 0, acc);
   case EncodingKind::Planes3x3:
-    return otf_tile_planes3x3(tile, rec, stride, m, l.background, group, 0, acc);
+    return otf_tiles_planes3x3(tile, bytes, tiles, rec, stride, m, l.background, group, 0, acc);
   case EncodingKind::Planes3x4:
-    return otf_tile_planes3x4(tile, rec, stride, m, l.background, group, 0, acc);
+    return otf_tiles_planes3x4(tile, bytes, tiles, rec, stride, m, l.background, group, 0, acc);
   default: // no benchmark names another
     std::abort();
   }
@@ -99,14 +101,17 @@ void runTile(const Layer &layer, int64_t t, int64_t m, float *acc) {
 void contraction(benchmark::State &state, Encoding encoding, int64_t rows, int64_t columns,
                  int64_t m) {
   Layer layer = makeLayer(encoding, rows, columns, m);
-  std::vector<float> acc(size_t(8 * m));
+  constexpr int64_t together = 8;
+  std::vector<float> acc(size_t(8 * m * together));
   for (auto _ : state)
-    for (int64_t t = 0; t < layer.layout.tiles; ++t) {
-      runTile(layer, t, m, acc.data());
+    for (int64_t t = 0; t < layer.layout.tiles; t += together) {
+      runTiles(layer, t, std::min(together, layer.layout.tiles - t), m, acc.data());
       benchmark::DoNotOptimize(acc.data());
       benchmark::ClobberMemory();
     }
   state.SetBytesProcessed(state.iterations() * layer.layout.blobBytes);
+  using benchmark::Counter;
+  state.counters["MAC"] = Counter(double(rows * columns * m), Counter::kIsIterationInvariantRate);
 }
 
 /// Sums 256 MiB, far beyond any cache, with four independent vectors.
@@ -139,7 +144,7 @@ int main(int argc, char **argv) {
                                                          {"planes3x3", EncodingKind::Planes3x3},
                                                          {"planes3x4", EncodingKind::Planes3x4}};
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{4096, 4096}, {576, 1536}})
-    for (int64_t m : {1, 16})
+    for (int64_t m : {1, 16, 64})
       for (auto [name, kind] : kinds) {
         std::string title = std::string(name) + "/" + std::to_string(rows) + "x" +
                             std::to_string(columns) + "/m" + std::to_string(m);

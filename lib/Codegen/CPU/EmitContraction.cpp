@@ -12,11 +12,10 @@ using namespace mlir;
 namespace otf::cpu {
 
 /// Tiles whose weights stay in the second-level cache while all rows of x pass, and rows of x that
-/// stay in the first-level cache while these tiles pass. kRows is what a micro-kernel takes at
-/// most.
+/// stay in the first-level cache while these tiles pass.
 static constexpr int64_t kTiles = 8, kRows = 16;
-/// Plain tiles go to their kernel together, in blocks of six or eight rows.
-static constexpr int64_t kPlainRows = 24;
+/// Plain tiles go to their kernel in blocks of six or eight rows; of coded ones a chunk is unpacked for all rows of a call.
+static constexpr int64_t kPlainRows = 24, kCodedRows = 64;
 static constexpr int64_t kTileRows = 8;
 
 static std::optional<MatrixShape> shapeOf(Operation *op, MatrixType type) {
@@ -77,15 +76,14 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   if (!rows || !rowWidth)
     return false;
   Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
-  // Whose kernel takes neighbouring tiles together.
   StringRef name = shape->name;
-  bool together = shape->plain || (records && (name == "int8" || name.starts_with("grid8") || name.starts_with("planes")));
-  int64_t mostRows = shape->plain ? kPlainRows : kRows;
+  bool together = !floats; // the kernel takes neighbouring tiles
+  int64_t mostRows = shape->plain ? kPlainRows : together ? kCodedRows : kRows;
   Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (together ? kTiles : 1)),
              b.getF32Type(),
              {},
              false};
-  std::string kernel = (together ? "otf_tiles_" : floats ? "otf_float_" : "otf_tile_") + name.str();
+  std::string kernel = (together ? "otf_tiles_" : "otf_float_") + name.str();
   bool fine = true;
 
   auto element = [&](Value accOffset, Value row, ArrayRef<Value> leadIndices, Value n) {

@@ -132,6 +132,94 @@ TEST_P(Tile, OutlierColumnsMatchFloat64) {
       check({kind, 0}, 100, outliers);
 }
 
+// Many rows take another order of loops, and several tiles go together: the bits are those of one row and one tile.
+TEST_P(Tile, ManyRowsAndTilesAreAsOneEach) {
+  for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2,
+                            EncodingKind::Grid8z, EncodingKind::Grid4z, EncodingKind::Grid2z,
+                            EncodingKind::Planes3x2, EncodingKind::Planes4x3})
+    for (uint32_t table : {kCodebook2Table, 0x7f320181u})
+      for (auto [columns, group, outliers] :
+           {std::tuple<int64_t, int64_t, int64_t>{96, 32, 0}, {100, 64, 3}, {33, 0, 0}}) {
+        if (kind != EncodingKind::Codebook2 && (table != kCodebook2Table))
+          continue;
+        bool grid = hasFloatParameters(kind);
+        Encoding encoding{kind, group, kCodebook2Table};
+        WeightLayout l;
+        ASSERT_EQ(makeLayout(encoding, 8 * 9, columns, grid ? 0 : outliers, l), EncodeStatus::Ok);
+        // Any bytes are codes; scales, zeros and outliers must be numbers.
+        std::mt19937 random(5);
+        GuardedBytes tiles(size_t(l.tileBytes * l.tiles));
+        for (int64_t t = 0; t < l.tiles; ++t) {
+          uint8_t *at = tiles.data() + t * l.tileBytes;
+          for (int64_t c = 0, done = 0; c < l.chunks; ++c) {
+            for (int64_t i = 0; i < chunkBytes(kind); ++i)
+              *at++ = uint8_t(kind == EncodingKind::Int8 ? int(random() % 255) - 127 : int(random()));
+            if (++done * kChunkColumns < l.group && c + 1 < l.chunks)
+              continue;
+            done = 0;
+            for (int64_t i = 0; i < groupParameterBytes(kind) / (grid ? 4 : 2); ++i)
+              if (float value = float(int(random() % 2001) - 1000) / 512; grid)
+                std::memcpy(at + 4 * i, &value, 4);
+              else
+                storeHalf(at + 2 * i, floatToHalf(value));
+            at += groupParameterBytes(kind);
+          }
+          for (int64_t i = 0; i < 8 * l.outliers; ++i, at += 2)
+            storeHalf(at, floatToHalf(float(random() % 100) / 64));
+        }
+        constexpr int64_t most = 70;
+        RecordLayout r = recordLayout(l.background, l.outliers);
+        GuardedBytes records(size_t(r.bytes * most));
+        std::vector<float> x(static_cast<size_t>(columns));
+        std::vector<uint32_t> index(x.size());
+        for (size_t i = 0; i < index.size(); ++i)
+          index[i] = uint32_t(i);
+        for (int64_t i = 0; i < most; ++i) {
+          fillActivations(x, unsigned(i + 1));
+          kernels->record_i8(x.data(), columns, 0, 0, nullptr, nullptr, l.outliers ? index.data() : nullptr,
+                             nullptr, l.background, l.outliers, records.data() + i * r.bytes);
+        }
+        auto run = [&](int64_t tile, int64_t count, int64_t row, int64_t m, float *acc) {
+          const uint8_t *at = tiles.data() + tile * l.tileBytes, *rec = records.data() + row * r.bytes;
+          auto plain = [&](auto *kernel) {
+            kernel(at, l.tileBytes, count, rec, r.bytes, m, l.background, group, l.outliers, acc);
+          };
+          switch (kind) {
+          case EncodingKind::Int8:
+            return plain(kernels->tiles_int8);
+          case EncodingKind::Int4:
+            return plain(kernels->tiles_int4);
+          case EncodingKind::Grid8z:
+            return plain(kernels->tiles_grid8z);
+          case EncodingKind::Grid4z:
+            return plain(kernels->tiles_grid4z);
+          case EncodingKind::Grid2z:
+            return plain(kernels->tiles_grid2z);
+          case EncodingKind::Planes3x2:
+            return plain(kernels->tiles_planes3x2);
+          case EncodingKind::Planes4x3:
+            return plain(kernels->tiles_planes4x3);
+          default:
+            return kernels->tiles_codebook2(at, l.tileBytes, count, rec, r.bytes, m, l.background, group,
+                                            l.outliers, table, acc);
+          }
+        };
+        for (int64_t m : {1, 3, 4, 7, 15, int(most)})
+          for (int64_t count : {1, 2, 3, 4, 7}) {
+            Guarded<float> acc(size_t(8 * m * count));
+            run(2, count, 0, m, acc.data());
+            for (int64_t t = 0; t < count; ++t)
+              for (int64_t i = 0; i < m; ++i) {
+                float alone[8];
+                run(2 + t, 1, i, 1, alone);
+                ASSERT_EQ(std::memcmp(acc.data() + 8 * (t * m + i), alone, 32), 0)
+                    << "kind " << int(kind) << " columns " << columns << " m " << m << " tiles " << count
+                    << " at " << t << ", " << i;
+              }
+          }
+      }
+}
+
 namespace {
 
 /// One tile whose scales are 1 and zeros 0, from codes; records whose scales are 1. Then every
@@ -218,10 +306,12 @@ TEST_P(Tile, Grid8TakesAnyByte) {
       }
     }
     float acc[5 * 8];
-    kernels->tile_grid8(tile.data(), records.data(), r.bytes, 5, columns, 0, 0, acc);
-    for (int m = 0; m < 5; ++m)
-      for (int row = 0; row < 8; ++row)
-        ASSERT_EQ(int64_t(acc[8 * m + row]), want[m][row]) << round << " " << m << " " << row;
+    for (int64_t count : {3, 5}) { // few rows, and many
+      kernels->tile_grid8(tile.data(), records.data(), r.bytes, count, columns, 0, 0, acc);
+      for (int m = 0; m < count; ++m)
+        for (int row = 0; row < 8; ++row)
+          ASSERT_EQ(int64_t(acc[8 * m + row]), want[m][row]) << round << " " << m << " " << row;
+    }
   }
 }
 

@@ -17,42 +17,42 @@
 extern "C" {
 #endif
 
-/* Contraction of m rows of activations with one tile of eight weight rows.
- *   tile       one tile, 16-byte aligned; not the blob: the caller adds tileOffset(t)
+/* Contraction of m rows of activations with tiles of eight weight rows.
+ *   tile       the first tile, 16-byte aligned; not the blob: the caller adds tileOffset(t)
+ *   tileBytes  from one tile to the next
+ *   tiles      any number; otf_tile_ takes one
  *   rec        record of row 0; row i is at rec + i·recStride (bytes; a multiple of 64)
- *   m          1 to 16. A row's result does not depend on m: bits are equal for any batch.
- *   acc        f32[m][8], written: acc[8i + r] = Σ_k W[r, k] x_i[k]. Rows past N give 0.
- * otf_tiles_: any number of tiles that follow each other at tileBytes; acc is f32[tiles][m][8].
+ *   m          at least 1. A row's result does not depend on m or tiles: bits are equal for any batch.
+ *   acc        f32[tiles][m][8], written: acc[8(t·m + i) + r] = Σ_k W[8t + r, k] x_i[k]. Rows past N give 0.
  * Plain: k columns. Every sum is over columns in order, so that it has the same bits for every m.
- * Integer and table: kb         background columns (layout.background) group      columns a scale,
- * a multiple of 32; 0, or more than kb, for one group a row outliers   outlier columns table
- * codebook2: four int8, |t| ≤ 127, code 0 in the lowest byte */
+ * Integer and table:
+ *   kb         background columns (layout.background)
+ *   group      columns a scale, a multiple of 32; 0, or more than kb, for one group a row
+ *   outliers   outlier columns
+ *   table      codebook2: four int8, |t| ≤ 127, code 0 in the lowest byte */
 void otf_tiles_f32(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
                    int64_t recStride, int64_t m, int64_t k, float *acc);
 void otf_tiles_f16(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
                    int64_t recStride, int64_t m, int64_t k, float *acc);
-void otf_tile_int8(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
-                   int64_t group, int64_t outliers, float *acc);
-void otf_tiles_int8(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
-                    int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
-                    float *acc);
-void otf_tiles_grid8(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
-                     int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
-                     float *acc);
-void otf_tiles_grid8z(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
-                      int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
-                      float *acc);
-void otf_tile_int4(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
-                   int64_t group, int64_t outliers, float *acc);
+#define OTF_GROUPED_KERNELS(name)                                                                  \
+  void otf_tiles_##name(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,       \
+                        int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers, \
+                        float *acc);                                                               \
+  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
+                       int64_t kb, int64_t group, int64_t outliers, float *acc);
+OTF_GROUPED_KERNELS(int8)
+OTF_GROUPED_KERNELS(int4)
+void otf_tiles_codebook2(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                         int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
+                         uint32_t table, float *acc);
 void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
                         int64_t group, int64_t outliers, uint32_t table, float *acc);
 
-/* Grids are as int8, int4 and codebook2 without a table: otf_tile_grid8, grid8z, grid4, grid4z,
- * grid2, grid2z. And a tile times f32 rows, without outliers, of whose x the rows are read as they
- * are: x          f32[k] of row 0; row i is at x + i·stride (bytes) */
+/* Grids are as int8, int4 and codebook2 without a table. And a tile times f32 rows, without outliers, of whose x the rows
+ * are read as they are:
+ *   x          f32[k] of row 0; row i is at x + i·stride (bytes) */
 #define OTF_GRID_KERNELS(name)                                                                     \
-  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
-                       int64_t kb, int64_t group, int64_t outliers, float *acc);                   \
+  OTF_GROUPED_KERNELS(name)                                                                        \
   void otf_row_##name(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,  \
                       float *out);
 #define OTF_FLOAT_KERNEL(name)                                                                     \
@@ -76,10 +76,7 @@ OTF_FLOAT_KERNEL(grid2z)
 /* planes<w,k> (Encoding/Planes.h), all of the above. */
 #define OTF_PLANES_KERNELS(name)                                                                   \
   OTF_GRID_KERNELS(name)                                                                           \
-  OTF_FLOAT_KERNEL(name)                                                                           \
-  void otf_tiles_##name(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,       \
-                        int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers, \
-                        float *acc);
+  OTF_FLOAT_KERNEL(name)
 OTF_PLANES_KERNELS(planes3x1)
 OTF_PLANES_KERNELS(planes3x2)
 OTF_PLANES_KERNELS(planes3x3)

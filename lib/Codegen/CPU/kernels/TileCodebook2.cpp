@@ -9,7 +9,7 @@
 // the signed form, which costs one instruction more a step.
 #include "Dot.h"
 #include "Kernels.h"
-#include "TileGrouped.h"
+#include "TilePanel.h"
 
 namespace otf::cpu {
 namespace {
@@ -58,7 +58,17 @@ template <EncodingKind kind> struct OffsetTile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(kind);
   static constexpr bool hasZeros = otf::hasZeros(kind);
   static constexpr bool floatParameters = hasFloatParameters(kind);
+  static constexpr bool pairs = false;
   Table table;
+
+  // The three values of a grid's codes fit a nibble.
+  using Panel = std::conditional_t<kind == EncodingKind::Codebook2, SevenBitPanel, NibblePanel>;
+  void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
+    forSteps(chunk, [&](int step, __m256i codes) { w[step] = _mm256_shuffle_epi8(table.bytes, codes); });
+  }
+  template <typename V> V exact(V sum, V xSum) const {
+    return (sum << (table.factor - 1)) + xSum * table.low;
+  }
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
@@ -82,7 +92,14 @@ struct SignedTile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Codebook2);
   static constexpr bool hasZeros = true;
   static constexpr bool floatParameters = false;
+  static constexpr bool pairs = false;
   __m256i bytes;
+
+  using Panel = SignedPanel;
+  void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
+    forSteps(chunk, [&](int step, __m256i codes) { w[step] = _mm256_shuffle_epi8(bytes, codes); });
+  }
+  template <typename V> V exact(V sum, V) const { return sum; }
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&)[MR],
@@ -102,30 +119,35 @@ struct SignedTile {
 } // namespace
 } // namespace otf::cpu
 
-void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m,
-                        int64_t kb, int64_t group, int64_t outliers, uint32_t table, float *acc) {
+void otf_tiles_codebook2(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                         int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
+                         uint32_t table, float *acc) {
   using namespace otf::cpu;
   Table offset(table);
 #ifndef __AVX512VNNI__
   if (!offset.fitsSevenBits)
-    return groupedTile(SignedTile{Table::broadcast(table)}, tile, rec, recStride, m, kb, group,
-                       outliers, acc);
+    return manyTiles(SignedTile{Table::broadcast(table)}, tile, tileBytes, tiles, rec, recStride, m,
+                     kb, group, outliers, acc);
 #endif
-  groupedTile(OffsetTile<otf::EncodingKind::Codebook2>{offset}, tile, rec, recStride, m, kb, group, outliers,
-              acc);
+  manyTiles(OffsetTile<otf::EncodingKind::Codebook2>{offset}, tile, tileBytes, tiles, rec, recStride,
+            m, kb, group, outliers, acc);
 }
+
+void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m,
+                        int64_t kb, int64_t group, int64_t outliers, uint32_t table, float *acc) {
+  otf_tiles_codebook2(tile, 0, 1, rec, recStride, m, kb, group, outliers, table, acc);
+}
+
+namespace otf::cpu {
+namespace {
 
 /// The codes of grid2 are q + 2.
-static constexpr uint32_t kGridTable = 0x0100fffe;
+template <EncodingKind kind> struct GridTile : OffsetTile<kind> {
+  GridTile() : OffsetTile<kind>{Table(0x0100fffe)} {}
+};
 
-void otf_tile_grid2(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
-                    int64_t group, int64_t outliers, float *acc) {
-  otf::cpu::groupedTile(otf::cpu::OffsetTile<otf::EncodingKind::Grid2>{otf::cpu::Table(kGridTable)}, tile, rec,
-                        recStride, m, kb, group, outliers, acc);
-}
+} // namespace
+} // namespace otf::cpu
 
-void otf_tile_grid2z(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
-                     int64_t group, int64_t outliers, float *acc) {
-  otf::cpu::groupedTile(otf::cpu::OffsetTile<otf::EncodingKind::Grid2z>{otf::cpu::Table(kGridTable)}, tile, rec,
-                        recStride, m, kb, group, outliers, acc);
-}
+OTF_GROUPED_TILE(grid2, GridTile<otf::EncodingKind::Grid2>)
+OTF_GROUPED_TILE(grid2z, GridTile<otf::EncodingKind::Grid2z>)

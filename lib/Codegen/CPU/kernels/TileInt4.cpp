@@ -4,7 +4,7 @@
 // 8 · Σx comes off the sum.
 #include "Dot.h"
 #include "Kernels.h"
-#include "TileGrouped.h"
+#include "TilePanel.h"
 
 namespace otf::cpu {
 namespace {
@@ -13,17 +13,24 @@ template <EncodingKind kind> struct Int4Tile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Int4);
   static constexpr bool hasZeros = otf::hasZeros(kind);
   static constexpr bool floatParameters = hasFloatParameters(kind);
+  static constexpr bool pairs = false;
 
-  template <int MR>
-  void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
-           __m256i (&out)[MR]) const {
-    __m256i w[8];
+  using Panel = NibblePanel;
+  void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
     const __m256i low = _mm256_set1_epi8(15);
     for (int v = 0; v < 4; ++v) {
       __m256i both = loadBytes(chunk + 32 * v);
       w[v] = _mm256_and_si256(both, low);
       w[4 + v] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
     }
+  }
+  template <typename V> V exact(V sum, V xSum) const { return sum - (xSum << 3); }
+
+  template <int MR>
+  void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
+           __m256i (&out)[MR]) const {
+    __m256i w[kSteps];
+    steps(chunk, w);
     for (int i = 0; i < MR; ++i) {
       const int8_t *xi = x + i * stride;
       __m256i bias = _mm256_set1_epi32(-8 * sum[i]);
@@ -49,12 +56,6 @@ template <EncodingKind kind> struct Int4Tile {
 } // namespace
 } // namespace otf::cpu
 
-#define OTF_TILE(name, kind)                                                                       \
-  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
-                       int64_t kb, int64_t group, int64_t outliers, float *acc) {                  \
-    otf::cpu::groupedTile(otf::cpu::Int4Tile<otf::EncodingKind::kind>{}, tile, rec, recStride, m,  \
-                          kb, group, outliers, acc);                                               \
-  }
-OTF_TILE(int4, Int4)
-OTF_TILE(grid4, Grid4)
-OTF_TILE(grid4z, Grid4z)
+OTF_GROUPED_TILE(int4, Int4Tile<otf::EncodingKind::Int4>)
+OTF_GROUPED_TILE(grid4, Int4Tile<otf::EncodingKind::Grid4>)
+OTF_GROUPED_TILE(grid4z, Int4Tile<otf::EncodingKind::Grid4z>)

@@ -6,7 +6,7 @@
 // 2 · 128 · 127 = 32,512 fits 16 bits.
 #include "Dot.h"
 #include "Kernels.h"
-#include "TileGrouped.h"
+#include "TilePanel.h"
 
 namespace otf::cpu {
 namespace {
@@ -51,6 +51,24 @@ template <EncodingKind kind> struct Int8Tile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(EncodingKind::Int8);
   static constexpr bool hasZeros = otf::hasZeros(kind);
   static constexpr bool floatParameters = hasFloatParameters(kind);
+  static constexpr bool pairs = true;
+
+#ifdef __AVX512VNNI__
+  // w + 128 is unsigned, so 128 · Σx comes off again.
+  using Panel = UnsignedPanel;
+  void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
+    for (int s = 0; s < kSteps; ++s)
+      w[s] = _mm256_xor_si256(loadBytes(chunk + 32 * s), _mm256_set1_epi8(-128));
+  }
+  template <typename V> V exact(V sum, V xSum) const { return sum - (xSum << 7); }
+#else
+  using Panel = SignedPanel;
+  void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
+    for (int s = 0; s < kSteps; ++s)
+      w[s] = loadBytes(chunk + 32 * s);
+  }
+  template <typename V> V exact(V sum, V) const { return sum; }
+#endif
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
@@ -96,18 +114,6 @@ template <EncodingKind kind> struct Int8Tile {
 } // namespace
 } // namespace otf::cpu
 
-#define OTF_TILE(name, kind)                                                                       \
-  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m,            \
-                       int64_t kb, int64_t group, int64_t outliers, float *acc) {                  \
-    otf::cpu::groupedTile(otf::cpu::Int8Tile<otf::EncodingKind::kind>{}, tile, rec, recStride, m,  \
-                          kb, group, outliers, acc);                                               \
-  }                                                                                                \
-  void otf_tiles_##name(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,       \
-                        int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers, \
-                        float *acc) {                                                              \
-    otf::cpu::groupedTiles(otf::cpu::Int8Tile<otf::EncodingKind::kind>{}, tile, tileBytes, tiles,  \
-                           rec, recStride, m, kb, group, outliers, acc);                           \
-  }
-OTF_TILE(int8, Int8)
-OTF_TILE(grid8, Grid8)
-OTF_TILE(grid8z, Grid8z)
+OTF_GROUPED_TILE(int8, Int8Tile<otf::EncodingKind::Int8>)
+OTF_GROUPED_TILE(grid8, Int8Tile<otf::EncodingKind::Grid8>)
+OTF_GROUPED_TILE(grid8z, Int8Tile<otf::EncodingKind::Grid8z>)

@@ -2,11 +2,11 @@
 //
 // Contractions with planes weights; Encoding/Planes.h draws the chunk. Sums are unsigned and at most 127, so pairs of products fit 16
 // bits with any activations (Dot.h), and the offset comes off through their sum. Activations are brought into the order of
-// steps once for two tiles.
+// steps once for two tiles; where many rows pass, the panel is brought into that of columns instead.
 #include "Dot.h"
 #include "Kernels.h"
 #include "PlanesSteps.h"
-#include "TileGrouped.h"
+#include "TilePanel.h"
 
 namespace otf::cpu {
 namespace {
@@ -15,6 +15,28 @@ template <EncodingKind kind> struct PlanesTile {
   static constexpr int64_t chunkBytes = otf::chunkBytes(kind);
   static constexpr bool hasZeros = false;
   static constexpr bool floatParameters = false;
+  static constexpr bool pairs = true;
+
+  using Panel = SevenBitPanel;
+  void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
+    __m256i g[kSteps];
+    planesSteps<kind>(chunk, g);
+    // Byte b of g[k] is column k + 8b: in each lane, four vectors by four bytes are transposed.
+    const __m256i even = _mm256_set1_epi16(0xff);
+    for (int half = 0; half < 2; ++half) {
+      __m256i bytes[2][2]; // of two vectors each: bytes 0 and 2; bytes 1 and 3
+      for (int k = 0; k < 2; ++k) {
+        __m256i first = g[4 * half + 2 * k], second = g[4 * half + 2 * k + 1];
+        bytes[0][k] = _mm256_or_si256(_mm256_and_si256(first, even), _mm256_slli_epi16(second, 8));
+        bytes[1][k] = _mm256_or_si256(_mm256_srli_epi16(first, 8), _mm256_andnot_si256(even, second));
+      }
+      for (int b = 0; b < 2; ++b) {
+        w[2 * b + half] = _mm256_blend_epi16(bytes[b][0], _mm256_slli_epi32(bytes[b][1], 16), 0xaa);
+        w[4 + 2 * b + half] = _mm256_blend_epi16(_mm256_srli_epi32(bytes[b][0], 16), bytes[b][1], 0xaa);
+      }
+    }
+  }
+  template <typename V> V exact(V sum, V xSum) const { return sum - xSum * planesCode(kind).offset; }
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR], __m256i (&out)[MR]) const {
@@ -49,21 +71,10 @@ template <EncodingKind kind> struct PlanesTile {
 } // namespace
 } // namespace otf::cpu
 
-#define OTF_TILE(name, kind)                                                                                           \
-  void otf_tile_##name(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb, int64_t group,     \
-                       int64_t outliers, float *acc) {                                                                 \
-    otf::cpu::groupedTile(otf::cpu::PlanesTile<otf::EncodingKind::kind>{}, tile, rec, recStride, m, kb, group,         \
-                          outliers, acc);                                                                              \
-  }                                                                                                                    \
-  void otf_tiles_##name(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec, int64_t recStride,        \
-                        int64_t m, int64_t kb, int64_t group, int64_t outliers, float *acc) {                          \
-    otf::cpu::groupedTiles(otf::cpu::PlanesTile<otf::EncodingKind::kind>{}, tile, tileBytes, tiles, rec, recStride, m, \
-                           kb, group, outliers, acc);                                                                  \
-  }
-OTF_TILE(planes3x1, Planes3x1)
-OTF_TILE(planes3x2, Planes3x2)
-OTF_TILE(planes3x3, Planes3x3)
-OTF_TILE(planes3x4, Planes3x4)
-OTF_TILE(planes4x1, Planes4x1)
-OTF_TILE(planes4x2, Planes4x2)
-OTF_TILE(planes4x3, Planes4x3)
+OTF_GROUPED_TILE(planes3x1, PlanesTile<otf::EncodingKind::Planes3x1>)
+OTF_GROUPED_TILE(planes3x2, PlanesTile<otf::EncodingKind::Planes3x2>)
+OTF_GROUPED_TILE(planes3x3, PlanesTile<otf::EncodingKind::Planes3x3>)
+OTF_GROUPED_TILE(planes3x4, PlanesTile<otf::EncodingKind::Planes3x4>)
+OTF_GROUPED_TILE(planes4x1, PlanesTile<otf::EncodingKind::Planes4x1>)
+OTF_GROUPED_TILE(planes4x2, PlanesTile<otf::EncodingKind::Planes4x2>)
+OTF_GROUPED_TILE(planes4x3, PlanesTile<otf::EncodingKind::Planes4x3>)
