@@ -23,6 +23,8 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
   bits.vocabulary = options.vocabulary;
   bits.group = options.group;
   bits.vocabularyGroup = options.vocabularyGroup;
+  bits.codedHead = options.codedHead;
+  bits.jointFit = options.jointFit;
   manager.addPass(createChooseBits(bits));
   // Then the columns that these bits would hurt most.
   if (options.outliers > 0.0) {
@@ -31,12 +33,22 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     outliers.model = options.model;
     manager.addPass(createChooseOutliers(outliers, std::move(open)));
   }
+  // A weight with outliers is not rotated.
+  if (options.rotation != "none") {
+    ChooseRotationsOptions rotations;
+    rotations.kind = options.rotation;
+    rotations.block = options.rotationBlock;
+    rotations.seed = options.seed;
+    manager.addPass(createChooseRotations(rotations));
+  }
 }
 
 void otf::buildRewritePipeline(OpPassManager &manager) {
   // Folds are recorded on weights while norms and linears still face each other.
   manager.addPass(createFoldNorms());
-  // Then prologues come between them.
+  // Linears read rotated rows ...
+  manager.addPass(createRotate());
+  // ... of which prologues make records.
   manager.addPass(createEncode());
 }
 

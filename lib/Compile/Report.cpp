@@ -71,6 +71,10 @@ std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
                               : decided.getFloatActivations() ? "f32"
                                                               : "int8";
     tensor["outliers"] = weight.outliers;
+    if (!weight.rotation.empty())
+      tensor["rotation"] = weight.rotation;
+    if (decided.getJointFit())
+      tensor["fit"] = "joint";
     tensor["bytes"] = weight.size;
     tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;
     tensor["relative_error"] = weight.error.relative();
@@ -85,6 +89,8 @@ std::string describe(const StoredWeight &weight) {
   out << weight.name << ": " << weight.rows << " x " << weight.columns << ", " << weight.encoding;
   if (weight.outliers)
     out << ", " << weight.outliers << " outlier columns";
+  if (!weight.rotation.empty())
+    out << ", " << weight.rotation;
   if (weight.size)
     out << llvm::format(", %.3f bits a weight, relative error %.3g", weight.bitsPerWeight(),
                         weight.error.relative());
