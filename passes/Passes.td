@@ -14,6 +14,30 @@ class OtfPass<string argument> : Pass<argument, "mlir::ModuleOp">;
 // Decide
 //===------------------------------------------------------------------------------------------===//
 
+def KeepBlocks : OtfPass<"otf-keep-blocks"> {
+  let summary = "keeps the weights of the first and last blocks in f16";
+  let description = [{
+    Blocks are found by what repeats: the shapes of the weights that linears read, in program order, have a longest part that is one sequence again and
+    again. Each repetition is a block. Weights of the first `first` and the last `last` ones get the encoding f16, unless they have one. Run before
+    `otf-choose-bits`, which leaves them alone. A model in which nothing repeats is an error.
+
+    ```mlir
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...>     // of block 0
+    // otf-keep-blocks=first=1
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...> {encoding = #otf.encoding<f16>}
+    ```
+  }];
+  let options = [
+    Option<"first", "first", "int64_t", "0", "how many blocks from the input on to keep">,
+    Option<"last", "last", "int64_t", "0", "how many blocks before the output to keep">,
+  ];
+  let statistics = [
+    Statistic<"numBlocks", "blocks", "Blocks kept">,
+    Statistic<"numWeights", "weights", "Weights kept">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
 def ChooseBits : OtfPass<"otf-choose-bits"> {
   let summary = "gives every weight matrix an encoding";
   let description = [{
@@ -74,8 +98,8 @@ def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
 def ChooseRotations : OtfPass<"otf-choose-rotations"> {
   let summary = "chooses the rotation of each linear weight";
   let description = [{
-    Writes `rotation` on each weight that has an encoding, no outliers, and linears as its only readers. A weight that has a rotation
-    keeps it.
+    Writes `rotation` on each weight that has an encoding other than f16, no outliers, and linears as its only readers. A weight that has a
+    rotation keeps it; f16 is for what is to stay as it is.
 
     - `kind=hadamard`: blocks of the largest power of two that divides the columns and is at most `block`.
     - `kind=kronecker`: the same times the largest divisor of what is left of the columns that is at most 63, so long as a segment has at most

@@ -17,6 +17,9 @@ namespace otf {
 
 void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options,
                               WeightReaderFactory open) {
+  // Whole blocks before single weights.
+  if (options.keepFirst != 0 || options.keepLast != 0)
+    manager.addPass(createKeepBlocks({options.keepFirst, options.keepLast}));
   // Bits first: outliers are for coded weights only.
   ChooseBitsOptions bits;
   bits.linear = options.linear;

@@ -119,6 +119,8 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.group = recipe.group;
     decide.vocabularyGroup = recipe.vocabularyGroup;
     decide.outliers = recipe.outliers;
+    decide.keepFirst = recipe.keepFirst;
+    decide.keepLast = recipe.keepLast;
     decide.codedHead = recipe.head == "linear";
     decide.jointFit = recipe.fit == "joint";
     decide.rotation = recipe.rotation;

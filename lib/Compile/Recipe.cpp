@@ -28,7 +28,7 @@ static const Recipe builtin[] = {
     {"rtn8", "int8", "int8", 32, 0},
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
-    {"turboquant", "ternary_sign", "f16", 64, 0, "given", -1, "published", "linear", "hadamard"},
+    {"turboquant", "ternary_sign", "f16", 64, 0, "given", -1, "published", "linear", 0, 0, "hadamard"},
     {"given-a8", "given", "given", 32, 0, "int8"},
     {"planes2", "planes3x2", "int8", 0, 0, "given", 32},
     {"planes3", "planes3x3", "int8", 0, 0, "given", 32},
@@ -40,7 +40,7 @@ static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f
                                                     "planes4x1", "planes4x2", "planes4x3", "ternary_sign"};
 static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
                                                "outliers", "activations", "vocabulary_group",
-                                               "head", "fit", "rotation", "rotation-block", "seed"};
+                                               "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -138,8 +138,9 @@ static void readRotation(Reader &reader, Recipe &recipe) {
       reader.complain("'rotation' must be none, hadamard or kronecker, not " + llvm::Twine(rotation->dump()));
   }
   bool rotates = recipe.rotation != "none";
-  if (rotates && recipe.linear == "given")
-    reader.complain("'rotation' changes the weights of linears, but linear is given (name an encoding; f32 keeps them exact)");
+  if (rotates && (recipe.linear == "given" || recipe.linear == "f16"))
+    reader.complain("'rotation' changes the weights of linears, but linear is " + recipe.linear +
+                    " (name an encoding with codes; or f32, which shows what a rotation alone does)");
   if (rotates && recipe.outliers > 0)
     reader.complain("'rotation' would mix 'outliers' into the other columns (choose one of both)");
   if (const Json *block = reader.find("rotation-block", Json::value_t::number_integer, "an integer")) {
@@ -217,6 +218,14 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
     if (recipe.head != "vocabulary" && recipe.head != "linear")
       reader.complain("'head' must be vocabulary or linear, not " + llvm::Twine(head->dump()));
   }
+  for (auto [key, count] : {std::pair("keep-first", &recipe.keepFirst), {"keep-last", &recipe.keepLast}})
+    if (const Json *blocks = reader.find(key, Json::value_t::number_integer, "an integer")) {
+      *count = *blocks > int64_t(1) << 31 ? -1 : blocks->get<int64_t>();
+      if (*count < 0)
+        reader.complain("'" + llvm::Twine(key) + "' is a number of blocks, not " + llvm::Twine(blocks->dump()));
+      if (isPlain(recipe.linear))
+        reader.complain("'" + llvm::Twine(key) + "' keeps blocks in f16, but linear is " + recipe.linear + " anyway");
+    }
   readRotation(reader, recipe);
   if (!reader.complaint.empty())
     return llvm::createStringError(reader.complaint);
@@ -240,6 +249,10 @@ std::string printRecipe(const Recipe &recipe) {
     json["head"] = recipe.head;
   if (hasFit(recipe))
     json["fit"] = recipe.fit;
+  if (recipe.keepFirst != 0)
+    json["keep-first"] = recipe.keepFirst;
+  if (recipe.keepLast != 0)
+    json["keep-last"] = recipe.keepLast;
   if (recipe.rotation != "none") {
     json["rotation"] = recipe.rotation;
     json["rotation-block"] = recipe.rotationBlock;

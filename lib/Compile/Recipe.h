@@ -19,6 +19,7 @@
 // "rotation": "hadamard" or "kronecker" rotates linears' weights and inputs (otf-choose-rotations) before they are coded, in blocks of at
 // most "rotation-block" columns, with random signs if "seed" is not 0. "fit": "joint" fits both levels of ternary_sign together,
 // "published" one after the other. "head": "linear" codes a head that is not the embedding table too as a linear, "vocabulary" as a table.
+// "keep-first" and "keep-last" are numbers of transformer blocks whose linears stay f16 (otf-keep-blocks).
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
 
@@ -41,6 +42,7 @@ struct Recipe {
   int64_t vocabularyGroup = -1; ///< −1: as `group`
   std::string fit = "published";
   std::string head = "vocabulary";
+  int64_t keepFirst = 0, keepLast = 0;
   std::string rotation = "none";
   int64_t rotationBlock = 1024;
   uint64_t seed = 0;

@@ -141,10 +141,22 @@ class Rotations(unittest.TestCase):
         self.assertGreaterEqual(len(rotated), 14)
         self.assertTrue(all(t["rotation"].startswith("#otf.rotation<block = ") and "ternary_sign" in t["kept"] for t in rotated))
 
+    def test_outer_blocks_stay(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            path = recipe(folder, linear="ternary_sign", group=64, rotation="hadamard", **{"keep-first": 1})
+            otf.succeed(otf.tool("otf-compile"), LLAMA, "--dry-run", f"--recipe={path}", "--report", report)
+            tensors = [t for t in json.loads(report.read_text())["tensors"] if not t["vocabulary"] and "encoding" in t["kept"]]
+        self.assertEqual(14, len(tensors))  # of two blocks
+        self.assertEqual(["f16" in t["kept"] and "rotation" not in t for t in tensors], [True] * 7 + [False] * 7)
+
     def test_what_does_not_go_together_is_refused(self):
         cases = {
             "'rotation' must be none, hadamard or kronecker": {"linear": "int4", "rotation": "fourier"},
             "'rotation' changes the weights of linears, but linear is given": {"linear": "given", "rotation": "hadamard"},
+            "'rotation' changes the weights of linears, but linear is f16": {"linear": "f16", "rotation": "hadamard"},
+            "'keep-first' is a number of blocks": {"linear": "int4", "keep-first": -1},
+            "'keep-last' keeps blocks in f16, but linear is f16 anyway": {"linear": "f16", "keep-last": 1},
             "'rotation' would mix 'outliers'": {"linear": "int4", "rotation": "hadamard", "outliers": 0.01},
             "'rotation-block' must be a power of two": {"linear": "int4", "rotation": "hadamard", "rotation-block": 48},
             "'rotation-block' needs a rotation": {"linear": "int4", "rotation-block": 64},
