@@ -14,6 +14,30 @@ class OtfPass<string argument> : Pass<argument, "mlir::ModuleOp">;
 // Decide
 //===------------------------------------------------------------------------------------------===//
 
+def KeepBlocks : OtfPass<"otf-keep-blocks"> {
+  let summary = "keeps the weights of the first and last blocks in f16";
+  let description = [{
+    Blocks are found by what repeats: the shapes of the weights that linears read, in program order, have a longest part that is one sequence again and
+    again. Each repetition is a block. Weights of the first `first` and the last `last` ones get the encoding f16, unless they have one. Run before
+    `otf-choose-bits`, which leaves them alone. A model in which nothing repeats is an error.
+
+    ```mlir
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...>     // of block 0
+    // otf-keep-blocks=first=1
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...> {encoding = #otf.encoding<f16>}
+    ```
+  }];
+  let options = [
+    Option<"first", "first", "int64_t", "0", "how many blocks from the input on to keep">,
+    Option<"last", "last", "int64_t", "0", "how many blocks before the output to keep">,
+  ];
+  let statistics = [
+    Statistic<"numBlocks", "blocks", "Blocks kept">,
+    Statistic<"numWeights", "weights", "Weights kept">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
 def ChooseBits : OtfPass<"otf-choose-bits"> {
   let summary = "gives every weight matrix an encoding";
   let description = [{
@@ -29,13 +53,15 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
   }];
   let options = [
     Option<"linear", "linear", "std::string", "\"f32\"",
-           "encoding of weights that linears read: f32, f16, int8, int4, codebook2, planes3x1 to planes3x4, or planes4x1 to planes4x3">,
+           "encoding of weights that linears read: f32, f16, int8, int4, codebook2, ternary_sign, planes3x1 to planes3x4, or planes4x1 to planes4x3">,
     Option<"vocabulary", "vocabulary", "std::string", "\"f32\"",
            "encoding of embedding tables and heads">,
     Option<"group", "group", "int64_t", "32",
            "columns that share a scale: a multiple of 32, or 0 for a whole row; plain encodings have none">,
     Option<"vocabularyGroup", "vocabulary-group", "int64_t", "-1",
            "the same for vocabulary tables; -1 for that of linears">,
+    Option<"codedHead", "coded-head", "bool", "false", "a head that is no embedding table too gets the encoding of linears">,
+    Option<"jointFit", "joint-fit", "bool", "false", "fit both levels of ternary_sign together">,
   ];
   let statistics = [
     Statistic<"numLinear", "linear-weights", "Linear weights given an encoding">,
@@ -50,7 +76,7 @@ def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
   let description = [{
     Scores a column by its L2 norm over all rows, read from the model's files a block of rows at a time, and keeps
     the best floor(fraction · K + 0.5) columns; ties go to the lower index. Leaves alone plain encodings,
-    vocabulary tables, and weights that have outliers. Without calibration the score knows nothing of activations.
+    vocabulary tables, and weights that have outliers or a rotation. Without calibration the score knows nothing of activations.
 
     ```mlir
     otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<codebook2, group = 32>}
@@ -65,6 +91,36 @@ def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
   let statistics = [
     Statistic<"numWeights", "weights", "Weights given outliers">,
     Statistic<"numColumns", "columns", "Columns kept in f16">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def ChooseRotations : OtfPass<"otf-choose-rotations"> {
+  let summary = "chooses the rotation of each linear weight";
+  let description = [{
+    Writes `rotation` on each weight that has an encoding other than f16, no outliers, and linears as its only readers. A weight that has a
+    rotation keeps it; f16 is for what is to stay as it is.
+
+    - `kind=hadamard`: blocks of the largest power of two that divides the columns and is at most `block`.
+    - `kind=kronecker`: the same times the largest divisor of what is left of the columns that is at most 63, so long as a segment has at most
+      11264 columns: 576 = 64 · 9, 1536 = 512 · 3, 11008 = 256 · 43.
+
+    A width that has neither (an odd one with hadamard) is reported as a warning and left as it is.
+
+    ```mlir
+    otf.weight @q : tensor<8x576xf32> = ... {encoding = #otf.encoding<int4, group = 32>}
+    // otf-choose-rotations=kind=kronecker
+    otf.weight @q : tensor<8x576xf32> = ... {encoding = #otf.encoding<int4, group = 32>, rotation = #otf.rotation<block = 64, factor = 9>}
+    ```
+  }];
+  let options = [
+    Option<"kind", "kind", "std::string", "\"hadamard\"", "hadamard or kronecker">,
+    Option<"block", "block", "int64_t", "1024", "largest order of a Hadamard matrix, a power of two">,
+    Option<"seed", "seed", "uint64_t", "0", "of random signs and of factors; 0 for no signs">,
+  ];
+  let statistics = [
+    Statistic<"numWeights", "weights", "Weights given a rotation">,
+    Statistic<"numWithout", "without", "Weights whose width has none">,
   ];
   let dependentDialects = ["::otf::OTFDialect"];
 }
@@ -91,6 +147,27 @@ def ChooseRounding : OtfPass<"otf-choose-rounding"> {
 //===------------------------------------------------------------------------------------------===//
 // Rewrite
 //===------------------------------------------------------------------------------------------===//
+
+def Rotate : OtfPass<"otf-rotate"> {
+  let summary = "rotates the inputs of linears whose weights are rotated";
+  let description = [{
+    One `otf.rotate` for all linears that share an input and a rotation. Rows of the weight are rotated while the plan is written, in
+    f64, and rounded to f32 before they are coded: at most 6e-8 of each. Each rotation is first tried on numbers, as the plan will compute it (f32, canonical): if the product of rotated rows differs by
+    more than 2e-6 of their norms, the weight is named and the pass fails. Run once: a linear that reads an `otf.rotate` of that rotation already is left alone.
+
+    ```mlir
+    %y = otf.linear %x, %w : (tensor<4x64xf32>, !otf.matrix<8x64, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    // becomes, where @w has rotation = #otf.rotation<block = 64>
+    %r = otf.rotate %x by <block = 64> : tensor<4x64xf32>
+    %y = otf.linear %r, %w : (tensor<4x64xf32>, !otf.matrix<8x64, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numRotations", "rotations", "Rotations of activations made">,
+    Statistic<"numShared", "shared", "Linears that share a rotation made for another">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
 
 def FoldNorms : OtfPass<"otf-fold-norms"> {
   let summary = "moves a norm's gain into the weights that read it";
@@ -209,9 +286,11 @@ def FusePrologue : OtfPass<"otf-fuse-prologue"> {
     %r = otf.prologue rms %x {epsilon = 1.0e-5 : f32} : (tensor<4x32xf32>) -> tensor<4x64xi8>
     ```
 
-    A norm with another reader (a residual after it, a plain linear) stays, since it must be in memory anyway.
+    A norm with another reader (a residual after it, a plain linear) stays, since it must be in memory anyway. So does an
+    `otf.rotate`, which prologues take in the same way, after the norm.
   }];
-  let statistics = [Statistic<"numFused", "fused", "Norms fused into prologues">];
+  let statistics = [Statistic<"numFused", "fused", "Norms fused into prologues">,
+                    Statistic<"numRotations", "rotations", "Rotations fused into prologues">];
   let dependentDialects = ["::otf::OTFDialect"];
 }
 

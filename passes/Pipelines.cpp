@@ -17,12 +17,17 @@ namespace otf {
 
 void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options,
                               WeightReaderFactory open) {
+  // Whole blocks before single weights.
+  if (options.keepFirst != 0 || options.keepLast != 0)
+    manager.addPass(createKeepBlocks({options.keepFirst, options.keepLast}));
   // Bits first: outliers are for coded weights only.
   ChooseBitsOptions bits;
   bits.linear = options.linear;
   bits.vocabulary = options.vocabulary;
   bits.group = options.group;
   bits.vocabularyGroup = options.vocabularyGroup;
+  bits.codedHead = options.codedHead;
+  bits.jointFit = options.jointFit;
   manager.addPass(createChooseBits(bits));
   // Then the columns that these bits would hurt most.
   if (options.outliers > 0.0) {
@@ -30,6 +35,14 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     outliers.fraction = options.outliers;
     outliers.model = options.model;
     manager.addPass(createChooseOutliers(outliers, std::move(open)));
+  }
+  // A weight with outliers is not rotated.
+  if (options.rotation != "none") {
+    ChooseRotationsOptions rotations;
+    rotations.kind = options.rotation;
+    rotations.block = options.rotationBlock;
+    rotations.seed = options.seed;
+    manager.addPass(createChooseRotations(rotations));
   }
   // How codes are chosen says nothing about which.
   if (options.feedback > 0.0) {
@@ -42,7 +55,9 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
 void otf::buildRewritePipeline(OpPassManager &manager) {
   // Folds are recorded on weights while norms and linears still face each other.
   manager.addPass(createFoldNorms());
-  // Then prologues come between them.
+  // Linears read rotated rows ...
+  manager.addPass(createRotate());
+  // ... of which prologues make records.
   manager.addPass(createEncode());
 }
 

@@ -28,6 +28,15 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
   Option<double> outliers{*this, "outliers",
                           llvm::cl::desc("part of the columns kept in f16, from 0 to 1"),
                           llvm::cl::init(0.0)};
+  Option<int64_t> keepFirst{*this, "keep-first", llvm::cl::desc("blocks from the input on whose linears stay f16"), llvm::cl::init(0)};
+  Option<int64_t> keepLast{*this, "keep-last", llvm::cl::desc("blocks before the output whose linears stay f16"), llvm::cl::init(0)};
+  Option<bool> codedHead{*this, "coded-head", llvm::cl::desc("a head that is no embedding table too is coded as linears are"),
+                         llvm::cl::init(false)};
+  Option<bool> jointFit{*this, "joint-fit", llvm::cl::desc("fit both levels of ternary_sign together"), llvm::cl::init(false)};
+  Option<std::string> rotation{*this, "rotation", llvm::cl::desc("of weights and inputs of linears: none, hadamard or kronecker"),
+                               llvm::cl::init("none")};
+  Option<int64_t> rotationBlock{*this, "rotation-block", llvm::cl::desc("largest order of a Hadamard matrix"), llvm::cl::init(1024)};
+  Option<uint64_t> seed{*this, "seed", llvm::cl::desc("of a rotation's signs and factors; 0 for no signs"), llvm::cl::init(0)};
   Option<double> feedback{*this, "feedback",
                           llvm::cl::desc("damping of error feedback, or 0 for nearest codes"),
                           llvm::cl::init(0.0)};

@@ -121,6 +121,13 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.group = recipe.group;
     decide.vocabularyGroup = recipe.vocabularyGroup;
     decide.outliers = recipe.outliers;
+    decide.keepFirst = recipe.keepFirst;
+    decide.keepLast = recipe.keepLast;
+    decide.codedHead = recipe.head == "linear";
+    decide.jointFit = recipe.fit == "joint";
+    decide.rotation = recipe.rotation;
+    decide.rotationBlock = recipe.rotationBlock;
+    decide.seed = recipe.seed;
     buildDecidePipeline(passes, decide, readWeightsFrom(files));
     passes.addPass(createKeepGiven({recipe.linear == "given", recipe.vocabulary == "given", recipe.activations == "int8"}, files));
     return;

@@ -4,6 +4,7 @@
 // here, before a model is opened; each check names the key, what was found and what would do.
 
 #include "lib/Compile/Recipe.h"
+#include "lib/Encoding/Rotation.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -17,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 // `none` and round-to-nearest are what others are measured against. `otf-int2` is a published
 // recipe: two-bit codes in groups of 32, and the 3.5 % of columns of the largest norm in f16.
+// `turboquant` is another: rows rotated by Hadamard matrices, then a ternary code at the mean magnitude and the sign of what it leaves.
 // `given-a8` leaves weights that are quantized already and runs them on int8 activations, which is what `accuracy_level` 4 of
 // ONNX Runtime's MatMulNBits allows. `planes2` to `planes4` code linears by trellis at that many bits and one scale a row.
 // The vocabulary is kept wider than the linears: an embedding row has no neighbours that average
@@ -26,6 +28,7 @@ static const Recipe builtin[] = {
     {"rtn8", "int8", "int8", 32, 0},
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
+    {"turboquant", "ternary_sign", "f16", 64, 0, "given", -1, "published", "linear", 0, 0, "hadamard"},
     {"given-a8", "given", "given", 32, 0, "int8"},
     {"planes2", "planes3x2", "int8", 0, 0, "given", 32},
     {"planes3", "planes3x3", "int8", 0, 0, "given", 32},
@@ -34,9 +37,10 @@ static const Recipe builtin[] = {
 
 static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f16",       "int8",      "int4",
                                                     "codebook2", "planes3x1", "planes3x2", "planes3x3", "planes3x4",
-                                                    "planes4x1", "planes4x2", "planes4x3"};
+                                                    "planes4x1", "planes4x2", "planes4x3", "ternary_sign"};
 static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
-                                               "outliers", "activations", "vocabulary_group"};
+                                               "outliers", "activations", "vocabulary_group",
+                                               "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -68,6 +72,11 @@ llvm::Expected<Recipe> findRecipe(llvm::StringRef nameOrFile) {
         "recipe '" + nameOrFile + "': neither a built-in recipe nor a file that can be read (" +
         file.getError().message() + "; built in are " + llvm::join(builtinRecipes(), ", ") + ")");
   return parseRecipe((*file)->getBuffer(), nameOrFile);
+}
+
+/// Whether some weight is coded in ternary_sign, which alone has a fit to choose.
+static bool hasFit(const Recipe &recipe) {
+  return recipe.linear == "ternary_sign" || recipe.vocabulary == "ternary_sign";
 }
 
 namespace {
@@ -122,6 +131,35 @@ public:
 
 } // namespace
 
+static void readRotation(Reader &reader, Recipe &recipe) {
+  if (const Json *rotation = reader.find("rotation", Json::value_t::string, "a string")) {
+    recipe.rotation = rotation->get<std::string>();
+    if (recipe.rotation != "none" && recipe.rotation != "hadamard" && recipe.rotation != "kronecker")
+      reader.complain("'rotation' must be none, hadamard or kronecker, not " + llvm::Twine(rotation->dump()));
+  }
+  bool rotates = recipe.rotation != "none";
+  if (rotates && (recipe.linear == "given" || recipe.linear == "f16"))
+    reader.complain("'rotation' changes the weights of linears, but linear is " + recipe.linear +
+                    " (name an encoding with codes; or f32, which shows what a rotation alone does)");
+  if (rotates && recipe.outliers > 0)
+    reader.complain("'rotation' would mix 'outliers' into the other columns (choose one of both)");
+  if (const Json *block = reader.find("rotation-block", Json::value_t::number_integer, "an integer")) {
+    recipe.rotationBlock = *block > int64_t(1) << 31 ? -1 : block->get<int64_t>();
+    if (problemOf(Rotation{recipe.rotationBlock, 1, 0}))
+      reader.complain("'rotation-block' must be a power of two of at most 8192, not " + llvm::Twine(block->dump()));
+    if (!rotates)
+      reader.complain("'rotation-block' needs a rotation");
+  }
+  if (const Json *seed = reader.find("seed", Json::value_t::number_integer, "an integer")) {
+    if (seed->is_number_unsigned() || seed->get<int64_t>() >= 0)
+      recipe.seed = seed->get<uint64_t>();
+    else
+      reader.complain("'seed' must not be negative, and is " + llvm::Twine(seed->dump()));
+    if (!rotates)
+      reader.complain("'seed' needs a rotation");
+  }
+}
+
 llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source) {
   Json json;
   try {
@@ -168,6 +206,27 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
     if (recipe.activations != "given" && recipe.activations != "int8")
       reader.complain("'activations' must be given or int8, not " + llvm::Twine(activations->dump()));
   }
+  if (const Json *fit = reader.find("fit", Json::value_t::string, "a string")) {
+    recipe.fit = fit->get<std::string>();
+    if (recipe.fit != "published" && recipe.fit != "joint")
+      reader.complain("'fit' must be published or joint, not " + llvm::Twine(fit->dump()));
+    if (!hasFit(recipe))
+      reader.complain("'fit' is of ternary_sign, but linear is " + recipe.linear);
+  }
+  if (const Json *head = reader.find("head", Json::value_t::string, "a string")) {
+    recipe.head = head->get<std::string>();
+    if (recipe.head != "vocabulary" && recipe.head != "linear")
+      reader.complain("'head' must be vocabulary or linear, not " + llvm::Twine(head->dump()));
+  }
+  for (auto [key, count] : {std::pair("keep-first", &recipe.keepFirst), {"keep-last", &recipe.keepLast}})
+    if (const Json *blocks = reader.find(key, Json::value_t::number_integer, "an integer")) {
+      *count = *blocks > int64_t(1) << 31 ? -1 : blocks->get<int64_t>();
+      if (*count < 0)
+        reader.complain("'" + llvm::Twine(key) + "' is a number of blocks, not " + llvm::Twine(blocks->dump()));
+      if (isPlain(recipe.linear))
+        reader.complain("'" + llvm::Twine(key) + "' keeps blocks in f16, but linear is " + recipe.linear + " anyway");
+    }
+  readRotation(reader, recipe);
   if (!reader.complaint.empty())
     return llvm::createStringError(reader.complaint);
   return recipe;
@@ -186,6 +245,19 @@ std::string printRecipe(const Recipe &recipe) {
     json["outliers"] = recipe.outliers;
   if (recipe.activations != "given")
     json["activations"] = recipe.activations;
+  if (recipe.head != "vocabulary")
+    json["head"] = recipe.head;
+  if (hasFit(recipe))
+    json["fit"] = recipe.fit;
+  if (recipe.keepFirst != 0)
+    json["keep-first"] = recipe.keepFirst;
+  if (recipe.keepLast != 0)
+    json["keep-last"] = recipe.keepLast;
+  if (recipe.rotation != "none") {
+    json["rotation"] = recipe.rotation;
+    json["rotation-block"] = recipe.rotationBlock;
+    json["seed"] = recipe.seed;
+  }
   return json.dump(2) + "\n";
 }
 

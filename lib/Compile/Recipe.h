@@ -15,6 +15,11 @@
 //
 // "given" keeps what the file has. "activations": "int8" lets weights that the file has quantized meet int8 activations, as weights
 // that a recipe codes do; "given" leaves them f32. Keys other than `name` and `linear` may be left out.
+//
+// "rotation": "hadamard" or "kronecker" rotates linears' weights and inputs (otf-choose-rotations) before they are coded, in blocks of at
+// most "rotation-block" columns, with random signs if "seed" is not 0. "fit": "joint" fits both levels of ternary_sign together,
+// "published" one after the other. "head": "linear" codes a head that is not the embedding table too as a linear, "vocabulary" as a table.
+// "keep-first" and "keep-last" are numbers of transformer blocks whose linears stay f16 (otf-keep-blocks).
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
 
@@ -35,6 +40,12 @@ struct Recipe {
   double outliers = 0;
   std::string activations = "given";
   int64_t vocabularyGroup = -1; ///< −1: as `group`
+  std::string fit = "published";
+  std::string head = "vocabulary";
+  int64_t keepFirst = 0, keepLast = 0;
+  std::string rotation = "none";
+  int64_t rotationBlock = 1024;
+  uint64_t seed = 0;
 };
 
 /// Names of the recipes that are built in, the default first.

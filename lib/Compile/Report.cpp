@@ -131,6 +131,12 @@ static Json json(const StoredWeight &weight) {
   if (matrix)
     tensor["group"] = matrix.getEncoding().getGroup(); // columns; 0: a row, or no scales at all
   tensor["outliers"] = weight.outliers;
+  if (!weight.rotation.empty())
+    tensor["rotation"] = weight.rotation;
+  if (decided.getJointFit())
+    tensor["fit"] = "joint";
+  if (decided.getFeedback())
+    tensor["rounding"] = "feedback";
   tensor["bytes"] = weight.size;
   tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;
   tensor["relative_error"] = weight.error.relative();
@@ -219,6 +225,8 @@ std::string describe(const StoredWeight &weight) {
   out << weight.name << ": " << weight.rows << " x " << weight.columns << ", " << weight.encoding;
   if (weight.outliers)
     out << ", " << weight.outliers << " outlier columns";
+  if (!weight.rotation.empty())
+    out << ", " << weight.rotation;
   if (weight.size)
     out << llvm::format(", %.3f bits a weight, relative error %.3g", weight.bitsPerWeight(),
                         weight.error.relative());

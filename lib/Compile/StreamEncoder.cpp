@@ -103,7 +103,7 @@ static LogicalResult layOutMatrix(plan::WeightOp use, MatrixType matrix, StoredW
   std::string error;
   stored.tiles =
       TileEncoder::create(int(matrix.getEncoding().getKind()), matrix.getEncoding().getGroup(),
-                          matrix.getRows(), matrix.getColumns(), outliers, error);
+                          matrix.getRows(), matrix.getColumns(), outliers, error, weight.getJointFit());
   if (!stored.tiles)
     return emitError(named(weight)) << "cannot be encoded (" << error << ")";
   stored.encoding = text(matrix.getEncoding());
@@ -150,6 +150,10 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
     }
     if (weight.getOutliersAttr())
       key += text(weight.getOutliersAttr());
+    if (weight.getRotationAttr())
+      key += " by " + text(weight.getRotationAttr());
+    if (weight.getJointFit())
+      key += " joint";
     if (int64_t taps = tapsOf(weight); taps != 1)
       key += " taps " + std::to_string(taps);
     if (weight.getGivenAttr())
@@ -172,6 +176,8 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
       stored.given = inWords(*weight.getGiven(), weight.getType());
     if (weight.getEncodingAttr())
       stored.asked = text(weight.getEncodingAttr());
+    if (weight.getRotationAttr())
+      stored.rotation = text(weight.getRotationAttr());
     auto matrix = dyn_cast<MatrixType>(content);
     auto tensor = dyn_cast<RankedTensorType>(content);
     if (!matrix && !tensor) {

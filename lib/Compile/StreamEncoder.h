@@ -31,6 +31,7 @@ struct StoredWeight {
   std::string node;            // that reads it first, in the model
   std::string given;           // what the file has, in words; empty for floats and plain tensors
   std::string grid;            // of floats that are quantized already, in words; known after write()
+  std::string rotation;        // text of #otf.rotation, or empty
   std::string asked, encoding; // text of #otf.encoding: the weight's decision, and what is stored
   int64_t rows = 0, columns = 0, outliers = 0;
   uint64_t offset = 0, size = 0;
@@ -45,7 +46,7 @@ struct StoredWeight {
 class StreamEncoder {
 public:
   /// Finds the weights of all plan.weight ops and lays them out. Weights with equal bytes (blob,
-  /// fold, encoding, outliers) are one. Complains at the op that is wrong.
+  /// fold, rotation, encoding, outliers) are one. Complains at the op that is wrong.
   static mlir::FailureOr<StreamEncoder> plan(mlir::ModuleOp module);
 
   /// The weight that a plan.weight op means.

@@ -29,7 +29,7 @@ TileEncoder::~TileEncoder() = default;
 
 std::unique_ptr<TileEncoder> TileEncoder::create(int kind, int64_t group, int64_t rows,
                                                  int64_t columns, std::span<const int64_t> outliers,
-                                                 std::string &error) {
+                                                 std::string &error, bool jointFit) {
   if (kind < 0 || kind > int(kLastEncoding)) {
     error = "lib/Encoding has no encoding number " + std::to_string(kind);
     return nullptr;
@@ -38,6 +38,7 @@ std::unique_ptr<TileEncoder> TileEncoder::create(int kind, int64_t group, int64_
   Layout &l = *encoder->layout;
   l.encoding.kind = EncodingKind(kind);
   l.encoding.group = group;
+  l.encoding.jointFit = jointFit;
   EncodeStatus status = makeLayout(l.encoding, rows, columns, int64_t(outliers.size()), l.weight);
   if (status != EncodeStatus::Ok) {
     error = describe(status);

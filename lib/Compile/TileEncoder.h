@@ -36,9 +36,9 @@ class Feedback;
 
 class TileEncoder {
 public:
-  /// Nothing, and one clause in `error`, where there is no such layout. `outliers` ascend.
+  /// Nothing, and one clause in `error`, where there is no such layout. `outliers` ascend. `jointFit`: as in lib/Encoding.
   static std::unique_ptr<TileEncoder> create(int kind, int64_t group, int64_t rows, int64_t columns,
-                                             std::span<const int64_t> outliers, std::string &error);
+                                             std::span<const int64_t> outliers, std::string &error, bool jointFit = false);
   ~TileEncoder();
 
   int64_t rows() const;

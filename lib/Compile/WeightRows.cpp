@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fold is applied in f32, in which the weights are read.
+// The fold is applied in f32, in which the weights are read; then rows are rotated in f64 and rounded.
 
 #include "lib/Compile/WeightRows.h"
 
@@ -9,6 +9,8 @@
 #include "lib/Import/FileSet.h"
 
 #include "llvm/Support/Path.h"
+
+#include <algorithm>
 
 using namespace mlir;
 
@@ -39,6 +41,10 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
       return given.takeError();
     result.quantized = std::move(*given);
   }
+  if (RotationAttr rotation = weight.getRotationAttr()) {
+    result.rotation = {rotation.getBlock(), rotation.getFactor(), rotation.getSeed()};
+    result.factor = rotationFactor(result.rotation);
+  }
   if (!weight.getScaleAttr())
     return result;
   auto gain = SymbolTable::lookupNearestSymbolFrom<WeightOp>(weight, weight.getScaleAttr());
@@ -61,6 +67,16 @@ llvm::Error WeightRows::read(int64_t firstRow, int64_t rowCount, float *out) con
     for (int64_t row = 0; row < rowCount; ++row)
       for (int64_t column = 0; column < columns; ++column)
         out[row * columns + column] *= scale[size_t(column)];
+  if (!factor.empty()) {
+    std::vector<double> wide(static_cast<size_t>(columns));
+    for (int64_t row = 0; row < rowCount; ++row) {
+      float *narrow = out + row * columns;
+      std::copy_n(narrow, columns, wide.begin());
+      rotateExact(rotation, factor.data(), columns, wide.data());
+      for (int64_t column = 0; column < columns; ++column)
+        narrow[column] = float(wide[size_t(column)]);
+    }
+  }
   return llvm::Error::success();
 }
 

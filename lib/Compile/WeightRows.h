@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A weight of the IR as rows of floats: its blob in the model's files, turned and scaled as
+// A weight of the IR as rows of floats: its blob in the model's files, turned, scaled and rotated as
 // otf.weight says. The plan is written from it, and otf-choose-outliers scores columns with it.
 #ifndef OTF_LIB_COMPILE_WEIGHTROWS_H
 #define OTF_LIB_COMPILE_WEIGHTROWS_H
 
 #include "lib/Import/GivenWeight.h"
 #include "lib/Import/WeightSource.h"
+#include "lib/Encoding/Rotation.h"
 #include "passes/WeightReader.h"
 
 #include <optional>
@@ -23,7 +24,7 @@ public:
   llvm::Error read(int64_t firstRow, int64_t rowCount, float *out) const;
   /// The grid of a weight that the file has quantized, or null.
   const GivenWeight *given() const { return quantized ? &*quantized : nullptr; }
-  /// The bytes as they are in the file; without turning and scaling.
+  /// The bytes as they are in the file; without turning, scaling and rotation.
   llvm::Expected<const std::byte *> raw() const { return source.data(blob); }
   /// Elements of fewer than 8 bits, a byte each.
   llvm::Error unpack(int64_t first, int64_t count, int8_t *out) const {
@@ -39,6 +40,8 @@ private:
   int64_t columns = 0, taps = 1;
   std::vector<float> scale;
   std::optional<GivenWeight> quantized;
+  Rotation rotation;
+  std::vector<double> factor; ///< of the rotation; empty for none
 };
 
 /// Reads weights from files that are open; they must outlive what the factory makes.

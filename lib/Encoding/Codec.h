@@ -14,6 +14,7 @@
 #include "Layout.h"
 #include "Plain.h"
 #include "PlanesCodec.h"
+#include "TernarySign.h"
 
 namespace otf {
 
@@ -54,6 +55,8 @@ template <typename Visitor> auto dispatch(const Encoding &encoding, Visitor visi
     return visit(PlanesCodec<EncodingKind::Planes4x2>{});
   case EncodingKind::Planes4x3:
     return visit(PlanesCodec<EncodingKind::Planes4x3>{});
+  case EncodingKind::TernarySign:
+    return visit(TernarySignCodec{encoding.jointFit});
   case EncodingKind::F32:
     break;
   }

@@ -132,6 +132,7 @@ constexpr int64_t chunkBytes(EncodingKind kind) {
     return 8 * 4;
   case EncodingKind::Planes3x3:
   case EncodingKind::Planes4x3:
+  case EncodingKind::TernarySign:
     return 8 * 12;
   case EncodingKind::Planes3x4:
     return 8 * 16;

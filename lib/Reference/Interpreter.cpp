@@ -134,8 +134,13 @@ llvm::Expected<Content> Interpreter::operation(Operation *op) {
                           tensor(op.getBias()), op.getEpsilon().convertToDouble());
         if (!row)
           return row.takeError();
+        if (std::optional<RotationAttr> rotation = op.getRotation())
+          row = rotate(*row, *rotation);
+        if (!row)
+          return row.takeError();
         return content(prologue(*row, operand<Matrix>(op.getColumns()), tensor(op.getGrid())));
       })
+      .Case([&](RotateOp op) { return content(rotate(*tensor(op.getInput()), op.getRotation())); })
       .Case([&](OnGridOp op) { return content(onGrid(*tensor(op.getInput()), *tensor(op.getGrid()))); })
       .Case([&](RopeOp op) {
         return content(rope(*tensor(op.getInput()), *tensor(op.getCos()), *tensor(op.getSin()),

@@ -11,10 +11,10 @@
 
 namespace otf::reference {
 
-std::string recode(Matrix &matrix, int kind, int64_t group, const ReadRows &read) {
+std::string recode(Matrix &matrix, int kind, int64_t group, const ReadRows &read, bool jointFit) {
   if (kind < 0 || kind > int(kLastEncoding))
     return "lib/Encoding has no encoding number " + std::to_string(kind);
-  Encoding encoding{.kind = EncodingKind(kind), .group = group};
+  Encoding encoding{.kind = EncodingKind(kind), .group = group, .jointFit = jointFit};
   WeightLayout layout;
   EncodeStatus status = makeLayout(encoding, matrix.rows, matrix.columns,
                                    int64_t(matrix.outliers.size()), layout);

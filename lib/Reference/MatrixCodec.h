@@ -17,7 +17,7 @@ using ReadRows = std::function<std::string(int64_t first, int64_t count, float *
 
 /// Fills `weights` and `blob` of `matrix`, whose other members say what it is. Returns a clause that
 /// says what is wrong, or nothing.
-std::string recode(Matrix &matrix, int kind, int64_t group, const ReadRows &read);
+std::string recode(Matrix &matrix, int kind, int64_t group, const ReadRows &read, bool jointFit = false);
 
 } // namespace otf::reference
 

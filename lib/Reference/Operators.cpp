@@ -4,6 +4,7 @@
 
 #include "lib/Reference/Operators.h"
 
+#include "lib/Encoding/Rotation.h"
 #include "lib/Reference/Record.h"
 
 #include <cmath>
@@ -92,6 +93,18 @@ Result norm(NormKind kind, const Tensor &x, const Tensor *scale, const Tensor *b
         row[k] += bias->reals()[size_t(k)];
     }
   }
+  return y;
+}
+
+Result rotate(const Tensor &x, RotationAttr by) {
+  Rotation rotation{by.getBlock(), by.getFactor(), by.getSeed()};
+  std::vector<double> factor = rotationFactor(rotation);
+  Tensor y = x;
+  int64_t columns = y.shape.empty() ? 0 : y.shape.back();
+  if (columns % rotation.segment() != 0)
+    return wrong("rotates segments that do not divide a row");
+  for (int64_t first = 0; columns != 0 && first < y.count(); first += columns)
+    rotateExact(rotation, factor.data(), columns, y.reals().data() + first);
   return y;
 }
 

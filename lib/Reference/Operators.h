@@ -23,6 +23,9 @@ Result embedding(const Tensor &ids, const Matrix &table);
 /// `kind` none passes x, with scale and bias.
 Result norm(NormKind kind, const Tensor &x, const Tensor *scale, const Tensor *bias, double epsilon);
 
+/// Rows multiplied by the rotation.
+Result rotate(const Tensor &x, RotationAttr rotation);
+
 /// Records of x, which is normalised already; `grid` is null or [scale, zero].
 Result prologue(const Tensor &x, const Matrix *columns, const Tensor *grid = nullptr);
 

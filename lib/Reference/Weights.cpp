@@ -9,6 +9,7 @@
 #include "lib/Import/GivenWeight.h"
 #include "lib/Import/WeightSource.h"
 #include "dialects/OTF/Taps.h"
+#include "lib/Encoding/Rotation.h"
 #include "lib/Reference/Failure.h"
 #include "lib/Reference/MatrixCodec.h"
 
@@ -111,6 +112,12 @@ llvm::Expected<Content> readMatrix(WeightOp weight, MatrixType type, const FileS
       return opened.takeError();
     given = std::move(*opened);
   }
+  Rotation rotation;
+  std::vector<double> factor;
+  if (RotationAttr by = weight.getRotationAttr()) {
+    rotation = {by.getBlock(), by.getFactor(), by.getSeed()};
+    factor = rotationFactor(rotation);
+  }
   auto read = [&](int64_t first, int64_t count, float *rows) -> std::string {
     if (given) {
       given->read(first, count, rows);
@@ -119,13 +126,19 @@ llvm::Expected<Content> readMatrix(WeightOp weight, MatrixType type, const FileS
       return llvm::toString(std::move(error));
     for (int64_t i = 0; !scale->empty() && i < count * matrix.columns; ++i)
       rows[i] *= float((*scale)[size_t(i % matrix.columns)]);
+    for (int64_t row = 0; !factor.empty() && row < count; ++row) {
+      float *at = rows + row * matrix.columns;
+      std::vector<double> wide(at, at + matrix.columns);
+      rotateExact(rotation, factor.data(), matrix.columns, wide.data());
+      std::copy(wide.begin(), wide.end(), at);
+    }
     return {};
   };
   EncodingAttr encoding = type.getEncoding();
-  std::string problem = recode(matrix, int(encoding.getKind()), encoding.getGroup(), read);
+  std::string problem = recode(matrix, int(encoding.getKind()), encoding.getGroup(), read, weight.getJointFit());
   if (!problem.empty())
     return llvm::createStringError(problem);
-  if (encoding.getKind() == EncodingKind::f32 && !scale->empty() && !given) {
+  if (encoding.getKind() == EncodingKind::f32 && !scale->empty() && !given && factor.empty()) {
     llvm::Expected<std::vector<double>> exact = source.reals();
     if (!exact)
       return exact.takeError();

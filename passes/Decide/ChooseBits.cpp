@@ -59,7 +59,7 @@ struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
     std::optional<EncodingKind> kind = symbolizeEncodingKind(text);
     if (!kind) {
       module.emitError() << getArgument() << ": " << option
-                         << " must be f32, f16, int8, int4, codebook2, planes3x1 to planes3x4 or planes4x1 to planes4x3, got \"" << text << "\"";
+                         << " must be f32, f16, int8, int4, codebook2, ternary_sign, planes3x1 to planes3x4 or planes4x1 to planes4x3, got \"" << text << "\"";
       return {};
     }
     bool plain = *kind == EncodingKind::f32 || *kind == EncodingKind::f16;
@@ -75,7 +75,7 @@ struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
 
     SymbolTable symbols(getOperation());
     llvm::SetVector<Operation *> matrices;
-    llvm::SmallPtrSet<Operation *, 4> tables;
+    llvm::SmallPtrSet<Operation *, 4> tables, embedded;
     getOperation().walk([&](UseOp use) {
       if (!isa<MatrixType>(use.getType()))
         return;
@@ -83,6 +83,8 @@ struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
       for (Operation *user : use->getUsers()) {
         if (isa<LinearOp, EmbeddingOp>(user))
           matrices.insert(weight);
+        if (isa<EmbeddingOp>(user))
+          embedded.insert(weight);
         if (isa<EmbeddingOp>(user) || (isa<LinearOp>(user) && reachesResult(user->getResult(0))))
           tables.insert(weight);
       }
@@ -96,7 +98,9 @@ struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
         ++numKept;
         continue;
       }
-      weight.setEncodingAttr(isTable ? vocabularyEncoding : linearEncoding);
+      bool asTable = isTable && !(codedHead && !embedded.contains(op));
+      weight.setEncodingAttr(asTable ? vocabularyEncoding : linearEncoding);
+      weight.setJointFit(jointFit && weight.getEncoding()->getKind() == EncodingKind::ternary_sign);
       ++(isTable ? numVocabulary : numLinear);
     }
   }

@@ -28,7 +28,7 @@ constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a trans
 
 bool isCandidate(WeightOp weight) {
   std::optional<EncodingAttr> encoding = weight.getEncoding();
-  return encoding && !isPlain(*encoding) && !weight.getVocabulary() && !weight.getOutliers();
+  return encoding && !isPlain(*encoding) && !weight.getVocabulary() && !weight.getOutliers() && !weight.getRotation();
 }
 
 /// The best `count` columns, ascending.

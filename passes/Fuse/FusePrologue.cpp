@@ -3,7 +3,7 @@
 // Norms are computed by the prologues that read them.
 //
 // Problem: a norm alone writes a row of floats that the prologue reads again at once.
-// Approach: the prologue normalises the row while it has it. Only when nothing else needs the
+// Approach: the prologue normalises, and rotates, the row while it has it. Only when nothing else needs the
 // normalised row: recomputing it is cheap, but the launch and the memory would stay.
 
 #include "passes/Passes.h"
@@ -20,7 +20,26 @@ using namespace otf;
 namespace {
 
 struct FuseProloguePass : otf::impl::FusePrologueBase<FuseProloguePass> {
+  /// Before norms, since a rotation comes after one.
+  void fuse(RotateOp rotate) {
+    bool fits = !rotate.getResult().use_empty() && llvm::all_of(rotate.getResult().getUses(), [](OpOperand &use) {
+      auto prologue = dyn_cast<PrologueOp>(use.getOwner());
+      return prologue && prologue.getInput() == use.get() && prologue.getKind() == NormKind::none && !prologue.getRotation() &&
+             !prologue.getGrid() && !prologue.getColumns();
+    });
+    if (!fits)
+      return;
+    for (Operation *user : llvm::make_early_inc_range(rotate.getResult().getUsers())) {
+      auto prologue = cast<PrologueOp>(user);
+      prologue.setRotationAttr(rotate.getRotationAttr());
+      prologue.getInputMutable().assign(rotate.getInput());
+    }
+    rotate.erase();
+    ++numRotations;
+  }
+
   void runOnOperation() override {
+    getOperation().walk([&](RotateOp rotate) { fuse(rotate); });
     getOperation().walk([&](NormOp norm) {
       bool fits = !norm.getResult().use_empty() &&
                   llvm::all_of(norm.getResult().getUses(), [&](OpOperand &use) {

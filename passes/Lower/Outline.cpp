@@ -31,7 +31,7 @@ using namespace otf;
 namespace {
 
 bool hasKernel(Operation *op) {
-  return isa<LinearOp, EmbeddingOp, NormOp, PrologueOp, RopeOp, AppendOp, AttentionOp,
+  return isa<LinearOp, EmbeddingOp, NormOp, RotateOp, PrologueOp, RopeOp, AppendOp, AttentionOp,
              ComputeOp, tensor::GenerateOp>(op);
 }
 

@@ -77,6 +77,8 @@ inline float linear(const Encoding &encoding, const WeightLayout &l, const uint8
       return int8_t(Int8Codec::get(chunk, lane, column));
     case EncodingKind::Int4:
       return int(Int4Codec::get(chunk, lane, column)) - 8;
+    case EncodingKind::TernarySign:
+      return TernarySignCodec::ternaryOf(TernarySignCodec::get(chunk, lane, column));
     default:
       return int8_t(encoding.table >> 8 * Codebook2Codec::get(chunk, lane, column));
     }
@@ -88,18 +90,20 @@ inline float linear(const Encoding &encoding, const WeightLayout &l, const uint8
     int64_t g = c / perGroup, end = std::min((g + 1) * perGroup, l.chunks);
     const uint8_t *chunk = tile + c * bytes + g * parameters;
     const uint8_t *scales = tile + end * bytes + g * parameters;
-    int dot = 0, sum = 0;
+    int dot = 0, sum = 0, signs = 0;
     for (int i = 0; i < 32; ++i) {
       int q = int8_t(record[c * 32 + i]);
       dot += q * code(chunk, i);
       sum += q;
+      if (hasSigns(encoding.kind))
+        signs += q * TernarySignCodec::signOf(TernarySignCodec::get(chunk, lane, i));
     }
     float xScale;
     std::memcpy(&xScale, record + r.scaleOffset + 4 * c, 4);
     float term = float(dot) * xScale;
     term = term * half(scales);
     if (hasZeros(encoding.kind)) {
-      float offset = xScale * float(sum);
+      float offset = xScale * float(hasSigns(encoding.kind) ? signs : sum);
       term = std::fmaf(offset, half(scales + 16), term);
     }
     acc = acc + term;

@@ -613,3 +613,73 @@ func.func @compute_rule_4(%x: tensor<4xf32>) {
   }
   return
 }
+
+// -----
+
+// expected-error @+1 {{the block of a rotation must be a power of two of at most 8192, got block 48 and factor 1}}
+func.func private @rotation_rule_1() attributes {r = #otf.rotation<block = 48>}
+
+// -----
+
+// expected-error @+1 {{the factor of a rotation must be from 1 to 63, got block 2 and factor 64}}
+func.func private @rotation_rule_1_factor() attributes {r = #otf.rotation<block = 2, factor = 64>}
+
+// -----
+
+// expected-error @+1 {{a rotation takes at most 11264 columns together, got block 8192 and factor 3}}
+func.func private @rotation_rule_1_segment() attributes {r = #otf.rotation<block = 8192, factor = 3>}
+
+// -----
+
+// expected-error @+1 {{rotates segments of 64 columns, which do not divide a row of 96}}
+otf.weight @weight_rule_7 : tensor<8x96xf32> = #otf.blob<file = 0, offset = 0, length = 3072, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>, rotation = #otf.rotation<block = 64>}
+
+// -----
+
+// expected-error @+1 {{has a rotation and outlier columns, which it would mix into the others (choose one of both)}}
+otf.weight @weight_rule_7_outliers : tensor<8x64xf32> = #otf.blob<file = 0, offset = 0, length = 2048, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>, outliers = #otf.outliers<[1]>, rotation = #otf.rotation<block = 64>}
+
+// -----
+
+// expected-error @+1 {{only a matrix has a rotation, got 'tensor<64xf32>'}}
+otf.weight @weight_rule_7_vector : tensor<64xf32> = #otf.blob<file = 0, offset = 0, length = 256, type = f32> {rotation = #otf.rotation<block = 64>}
+
+// -----
+
+// expected-error @+1 {{has a joint fit, which only ternary_sign knows}}
+otf.weight @weight_rule_8 : tensor<8x64xf32> = #otf.blob<file = 0, offset = 0, length = 2048, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>, joint_fit}
+
+// -----
+
+func.func @rotate_rule_1(%x: tensor<4x96xf32>) {
+  // expected-error @+1 {{rotates segments of 64 columns, which do not divide a row of 96}}
+  %0 = otf.rotate %x by <block = 64> : tensor<4x96xf32>
+  return
+}
+
+// -----
+
+func.func @rotate_rule_1_dynamic(%x: tensor<4x?xf32, #otf.dims<"k">>) {
+  // expected-error @+1 {{rotates segments of 64 columns, which do not divide a row of unknown length}}
+  %0 = otf.rotate %x by <block = 64> : tensor<4x?xf32, #otf.dims<"k">>
+  return
+}
+
+// -----
+
+func.func @prologue_rule_5(%x: tensor<4x32xf32>, %g: tensor<2xf32>) {
+  // expected-error @+1 {{has a rotation and a grid, which it leaves}}
+  %0 = otf.prologue none %x grid %g by <block = 32> : (tensor<4x32xf32>, tensor<2xf32>) -> tensor<4x64xi8>
+  return
+}
+
+// -----
+
+func.func @prologue_rule_5_segment(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{rotates segments of 64 columns, which do not divide a row of 32}}
+  %0 = otf.prologue none %x by <block = 64> : (tensor<4x32xf32>) -> tensor<4x64xi8>
+  return
+}

@@ -73,6 +73,15 @@ func.func @grids(%x: tensor<4x32xf32>, %g: tensor<2xf32>) -> (tensor<4x32xf32>, 
   return %0, %1 : tensor<4x32xf32>, tensor<4x64xi8>
 }
 
+// CHECK-LABEL: func.func @rotations
+func.func @rotations(%x: tensor<?x576xf32, #otf.dims<"s">>) -> tensor<?x768xi8, #otf.dims<"s">> {
+  // CHECK: otf.rotate %{{.*}} by <block = 64, factor = 9, seed = 18446744073709551615> : tensor<?x576xf32, #otf.dims<"s">>
+  %0 = otf.rotate %x by <block = 64, factor = 9, seed = 18446744073709551615> : tensor<?x576xf32, #otf.dims<"s">>
+  // CHECK: otf.prologue none %{{.*}} by <block = 2> : (
+  %1 = otf.prologue none %0 by <block = 2> : (tensor<?x576xf32, #otf.dims<"s">>) -> tensor<?x768xi8, #otf.dims<"s">>
+  return %1 : tensor<?x768xi8, #otf.dims<"s">>
+}
+
 // CHECK-LABEL: func.func @norm_and_prologue
 func.func @norm_and_prologue(%x: tensor<4x32xf32>, %g: tensor<32xf32>,
                              %w: !otf.matrix<8x32, #otf.encoding<int4, group = 32>, outliers = 2>) -> tensor<4x64xi8> {

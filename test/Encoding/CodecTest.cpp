@@ -16,7 +16,7 @@ namespace {
 constexpr EncodingKind kGrouped[] = {EncodingKind::Int8, EncodingKind::Int4,
                                      EncodingKind::Codebook2};
 constexpr EncodingKind kAll[] = {EncodingKind::F32, EncodingKind::F16, EncodingKind::Int8,
-                                 EncodingKind::Int4, EncodingKind::Codebook2};
+                                 EncodingKind::Int4, EncodingKind::Codebook2, EncodingKind::TernarySign};
 
 struct Tile {
   Encoding encoding;

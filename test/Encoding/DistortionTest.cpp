@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <random>
+#include <tuple>
 #include <vector>
 
 using namespace otf;
@@ -46,6 +47,13 @@ TEST(Distortion, Int4) {
   EXPECT_NEAR(distortion({EncodingKind::Int4, 32}), .00941, .0001);
   EXPECT_NEAR(distortion({EncodingKind::Int4, 64}), .01158, .0001);
   EXPECT_NEAR(distortion({EncodingKind::Int4, 128}), .01377, .0001);
+}
+
+TEST(Distortion, TernarySign) {
+  for (auto [group, published, joint] : {std::tuple(64, .1316, .0553), {128, .1337, .0577}}) {
+    EXPECT_NEAR(distortion({EncodingKind::TernarySign, group}), published, .0013) << group;
+    EXPECT_NEAR(distortion({EncodingKind::TernarySign, group, kCodebook2Table, true}), joint, .00055) << group;
+  }
 }
 
 TEST(Distortion, Int8) {

@@ -29,6 +29,8 @@ TEST(Layout, BitsPerWeightAreThoseOfTheArchitecture) {
   EXPECT_DOUBLE_EQ(layoutOf({EncodingKind::Int8, 128}, 64, 256).bitsPerWeight(), 8.125);
   EXPECT_DOUBLE_EQ(layoutOf({EncodingKind::Int4}, 64, 64).bitsPerWeight(), 4.5);
   EXPECT_DOUBLE_EQ(layoutOf({EncodingKind::Codebook2}, 64, 64).bitsPerWeight(), 3);
+  EXPECT_DOUBLE_EQ(layoutOf({EncodingKind::TernarySign, 64}, 64, 64).bitsPerWeight(), 3.5);
+  EXPECT_DOUBLE_EQ(layoutOf({EncodingKind::TernarySign, 128}, 64, 256).bitsPerWeight(), 3.25);
 }
 
 TEST(Layout, CountsIndexPanelAndPadding) {

@@ -44,13 +44,13 @@ def target_flags():
 
 
 def plan(model, recipe="none"):
-    """The plan of a model. It is compiled again only when the compiler or the model is newer, so a second run is quick."""
+    """The plan of a model by a built-in recipe or a file of one. It is compiled again only when the compiler or the model is newer, so a second run is quick."""
     model = pathlib.Path(model)
     folder = build / "test-plans"
     folder.mkdir(parents=True, exist_ok=True)
     name = model.name if model.is_dir() else f"{model.parent.name}-{model.stem}"
-    path = folder / f"{name}-{recipe}{'' if target == 'cpu' else '-' + target}.plan"
-    newest = max(os.stat(tool("otf-compile")).st_mtime, os.stat(model).st_mtime)
+    path = folder / f"{name}-{pathlib.Path(recipe).stem}{'' if target == 'cpu' else '-' + target}.plan"
+    newest = max(os.stat(file).st_mtime for file in (tool("otf-compile"), model, recipe) if os.path.exists(file))
     if not path.exists() or path.stat().st_mtime < newest:
         succeed(tool("otf-compile"), model, "-o", path, f"--recipe={recipe}", *target_flags())
     return path

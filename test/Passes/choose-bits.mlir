@@ -5,11 +5,16 @@
 // RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=f16 vocabulary=f32" | FileCheck %s --check-prefix=PLAIN
 // RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=planes3x2 vocabulary=int8 group=0 vocabulary-group=32" \
 // RUN:   | FileCheck %s --check-prefix=PLANES
+// RUN: otf-opt %s -split-input-file --otf-choose-bits="linear=ternary_sign vocabulary=f16 group=64 coded-head joint-fit" \
+// RUN:   | FileCheck %s --check-prefix=HEAD
 
-// Every RUN but the last two expects the same text: a second run keeps what the first decided.
+// The first two expect the same text: a second run keeps what the first decided.
 
 // CHECK-LABEL: otf.weight @hidden
 // CHECK-SAME: {encoding = #otf.encoding<int4, group = 64>}
+// HEAD: otf.weight @hidden {{.*}} {encoding = #otf.encoding<ternary_sign, group = 64>, joint_fit}
+// HEAD: otf.weight @embedded {{.*}} {encoding = #otf.encoding<f16>, vocabulary}
+// HEAD: otf.weight @head {{.*}} {encoding = #otf.encoding<ternary_sign, group = 64>, joint_fit, vocabulary}
 // PLAIN-LABEL: otf.weight @hidden
 // PLAIN-SAME: {encoding = #otf.encoding<f16>}
 // PLANES-LABEL: otf.weight @hidden

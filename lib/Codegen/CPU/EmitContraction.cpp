@@ -6,6 +6,7 @@
 #include "lib/Codegen/CPU/MatrixShape.h"
 #include "lib/Codegen/CPU/Operators.h"
 #include "lib/Codegen/CPU/ScalarProgram.h"
+#include "lib/Encoding/Rotation.h"
 
 using namespace mlir;
 
@@ -63,11 +64,11 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   const Memory &x = b.memory[op.getInput()], &weight = b.memory[op.getWeight()];
   bool records = x.element.isInteger(8);
   bool floats = !records && !shape->plain; // f32 activations by a coded weight
-  if ((records && shape->plain) || (floats && (shape->table || shape->outliers != 0))) {
+  if ((records && shape->plain) || (floats && (shape->table || shape->signs || shape->outliers != 0))) {
     op.emitError() << "a weight of type " << op.getWeight().getType() << " cannot read "
                    << op.getInput().getType()
                    << "; plain encodings read f32, others records of otf.prologue or, without "
-                      "table and outliers, f32";
+                      "table, signs and outliers, f32";
     return false;
   }
 
@@ -183,6 +184,30 @@ bool emitEmbedding(KernelBuilder &b, EmbeddingOp op, const Memory &result) {
   return true;
 }
 
+/// block, factor, seed and matrix, as kernels take them.
+static SmallVector<Value> rotationArguments(KernelBuilder &b, RotationAttr rotation) {
+  std::vector<float> factor = rotationFactor32({rotation.getBlock(), rotation.getFactor(), rotation.getSeed()});
+  auto type = RankedTensorType::get({int64_t(factor.size())}, b.getF32Type());
+  return {b.i64(rotation.getBlock()), b.i64(rotation.getFactor()), b.i64(int64_t(rotation.getSeed())),
+          b.constant(DenseElementsAttr::get(type, ArrayRef<float>(factor))).pointer};
+}
+
+bool emitRotate(KernelBuilder &b, RotateOp op, const Memory &result) {
+  const Memory &x = b.memory[op.getInput()];
+  Value width = b.size(x.shape.back());
+  if (!width)
+    return false;
+  SmallVector<Value> rotating = rotationArguments(b, op.getRotation());
+  b.loop(b.begin, b.end, 1, [&](Value i) {
+    Value at = b.mul(i, width);
+    SmallVector<Value> arguments{b.at(x, at), width};
+    arguments.append(rotating);
+    arguments.push_back(b.at(result, at));
+    b.call("otf_rotate", {}, arguments);
+  });
+  return true;
+}
+
 bool emitPrologue(KernelBuilder &b, PrologueOp op, const Memory &result) {
   const Memory &x = b.memory[op.getInput()];
   int64_t outliers = op.getColumns() ? op.getColumns().getType().getOutliers() : 0;
@@ -191,6 +216,17 @@ bool emitPrologue(KernelBuilder &b, PrologueOp op, const Memory &result) {
     return false;
   auto vector = [&](Value v) { return v ? b.memory[v].pointer : b.null(); };
   Value scale = vector(op.getScale()), bias = vector(op.getBias());
+  if (std::optional<RotationAttr> rotation = op.getRotation()) {
+    SmallVector<Value> rotating = rotationArguments(b, *rotation);
+    b.loop(b.begin, b.end, 1, [&](Value i) {
+      SmallVector<Value> arguments{b.at(x, b.mul(i, width)), width, b.i64(int64_t(op.getKind())), b.f32(op.getEpsilon()),
+                                   scale, bias};
+      arguments.append(rotating);
+      arguments.push_back(b.at(result, b.mul(i, record)));
+      b.call("otf_record_rotated", {}, arguments);
+    });
+    return true;
+  }
   // A weight blob begins with its column index, when it has outliers.
   Value columns = outliers != 0 ? b.memory[op.getColumns()].pointer : b.null();
   b.loop(b.begin, b.end, 1, [&](Value i) {

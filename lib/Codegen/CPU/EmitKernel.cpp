@@ -107,6 +107,7 @@ static bool emitRoot(KernelBuilder &b, Operation *root, IRMapping &mapping) {
       .Case([&](EmbeddingOp op) { return emitEmbedding(b, op, result); })
       .Case([&](PrologueOp op) { return emitPrologue(b, op, result); })
       .Case([&](NormOp op) { return emitNorm(b, op, result); })
+      .Case([&](RotateOp op) { return emitRotate(b, op, result); })
       .Case([&](RopeOp op) { return emitRope(b, op, result); })
       .Case([&](AppendOp op) { return emitAppend(b, op); })
       .Case([&](AttentionOp op) { return emitAttention(b, op, result); })

@@ -45,6 +45,8 @@ static const char *nameOf(EncodingKind kind) {
     return "planes4x2";
   case EncodingKind::Planes4x3:
     return "planes4x3";
+  case EncodingKind::TernarySign:
+    return "ternary_sign";
   }
   return nullptr;
 }
@@ -68,6 +70,7 @@ MatrixShape matrixShape(unsigned kind, int64_t group, int64_t rows, int64_t colu
   }
   shape.plain = isPlain(encoding.kind);
   shape.table = encoding.kind == EncodingKind::Codebook2;
+  shape.signs = hasSigns(encoding.kind);
   shape.rows = layout.rows;
   shape.columns = layout.columns;
   shape.background = layout.background;

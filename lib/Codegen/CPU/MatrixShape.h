@@ -15,6 +15,7 @@ struct MatrixShape {
   const char *name = "";       ///< as in otf_tile_<name>
   bool plain = true;           ///< f32 or f16: kernels take the columns, and nothing of the below
   bool table = false;          ///< kernels take a table of four int8
+  bool signs = false;          ///< a second code of signs, which no f32 rows can meet
   int64_t rows = 0, columns = 0, background = 0, group = 0, outliers = 0;
   int64_t tileBytes = 0, indexBytes = 0;
   uint32_t tableBytes = 0;

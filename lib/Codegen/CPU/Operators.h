@@ -20,6 +20,7 @@ bool emitLinear(KernelBuilder &builder, LinearOp op, const Memory &result,
                 mlir::IRMapping &mapping);
 bool emitEmbedding(KernelBuilder &builder, EmbeddingOp op, const Memory &result);
 bool emitNorm(KernelBuilder &builder, NormOp op, const Memory &result);
+bool emitRotate(KernelBuilder &builder, RotateOp op, const Memory &result);
 bool emitPrologue(KernelBuilder &builder, PrologueOp op, const Memory &result);
 bool emitRope(KernelBuilder &builder, RopeOp op, const Memory &result);
 bool emitAppend(KernelBuilder &builder, AppendOp op);

@@ -50,6 +50,8 @@ static std::string codec(EncodingKind kind, int64_t group, uint32_t table) {
   case EncodingKind::Planes4x2:
   case EncodingKind::Planes4x3:
     return planes(planesCode(kind), g);
+  case EncodingKind::TernarySign:
+    return "otf::TernarySign<" + g + ">";
   }
   return {};
 }
@@ -73,7 +75,7 @@ CodecName codecName(unsigned kind, int64_t group, int64_t rows, int64_t columns,
   result.weight = "otf::Weight<" + name + ", " + std::to_string(rows) + ", " +
                   std::to_string(columns) + ", " + std::to_string(outliers) + ">";
   result.plain = isPlain(encoding.kind);
-  result.floats = !result.plain && encoding.kind != EncodingKind::Codebook2 && outliers == 0;
+  result.floats = !result.plain && encoding.kind != EncodingKind::Codebook2 && !hasSigns(encoding.kind) && outliers == 0;
   result.chunks = result.plain ? (columns + 3) / 4 : layout.chunks;
   return result;
 }

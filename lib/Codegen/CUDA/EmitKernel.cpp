@@ -140,6 +140,7 @@ static bool emitRoot(KernelFrame &k, Operation *root) {
       .Case([&](EmbeddingOp op) { return emitEmbedding(k, op); })
       .Case([&](PrologueOp op) { return emitPrologue(k, op); })
       .Case([&](NormOp op) { return emitNorm(k, op); })
+      .Case([&](RotateOp op) { return emitRotate(k, op); })
       .Case([&](RopeOp op) { return emitRope(k, op); })
       .Case([&](AppendOp op) { return emitAppend(k, op); })
       .Case([&](AttentionOp op) { return emitAttention(k, op); })
@@ -158,7 +159,6 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
     return std::nullopt;
   }
   KernelFrame k;
-  std::string globals;
   bindSizes(k, kernel);
   unsigned number = 0;
   for (Value argument : body.getArguments())
@@ -178,7 +178,7 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
     auto constant = dyn_cast<arith::ConstantOp>(op);
     auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
     if (dense && isa<RankedTensorType>(dense.getType())) {
-      if (!bindConstant(k, kernel, constant, dense, globals))
+      if (!bindConstant(k, kernel, constant, dense, k.globals))
         return std::nullopt;
     } else if (auto reshape = dyn_cast<ReshapeOp>(op);
                reshape && k.memory.count(reshape.getSource())) {
@@ -202,7 +202,7 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
   CudaKernel result;
   result.name = kernel.getSymName().str();
   result.grid = k.grid;
-  result.source = globals + "extern \"C\" __global__ void " +
+  result.source = k.globals + "extern \"C\" __global__ void " +
                   "__launch_bounds__(otf::kThreads, otf::kBlocks)\n" + result.name + "(otf::Args<" +
                   std::to_string(std::max(number, 1u)) + "> a) {\n" + k.text + "}\n\n";
   return result;

@@ -168,9 +168,7 @@ static StringRef kindName(NormKind kind) {
                                    : "otf::Normal::none";
 }
 
-/// `x`'s row functor, and the text of its sizes.
-static std::optional<std::pair<std::string, std::string>> rowsOf(KernelFrame &k, Operation *op,
-                                                                 Value x) {
+std::optional<std::pair<std::string, std::string>> rowsOf(KernelFrame &k, Operation *op, Value x) {
   const Memory &memory = k.memory[x];
   std::optional<std::string> rows = k.product(ArrayRef(memory.shape).drop_back(), op->getLoc());
   std::optional<std::string> width = k.size(memory.shape.back(), op->getLoc());
@@ -204,6 +202,14 @@ bool emitPrologue(KernelFrame &k, PrologueOp op) {
   if (!width) {
     op.emitError() << "the width of a row must be static, got " << op.getInput().getType();
     return false;
+  }
+  if (op.getRotationAttr()) {
+    auto [rotation, factor] = rotationOf(k, op, *op.getRotation(), *width);
+    k.line("otf::recordRotated<otf::RecordLayout<" + Twine(*width) + ", 0>, " + kindName(op.getKind()) + ", " + rotation +
+           ">(" + rows->first + ", " + epsilonOf(op.getEpsilonAttr()) + ", " + k.pointerOr0(op.getScale()) + ", " +
+           k.pointerOr0(op.getBias()) + ", " + factor + ", " + k.result.pointer + ");");
+    k.grid = elementCount(ArrayRef(k.result.shape).drop_back());
+    return true;
   }
   int64_t outliers = op.getColumns() ? op.getColumns().getType().getOutliers() : 0;
   k.line("otf::record<otf::RecordLayout<" + Twine(*width) + ", " + Twine(outliers) + ">, " +

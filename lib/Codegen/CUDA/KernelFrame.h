@@ -15,6 +15,7 @@ class KernelFrame : public ScalarPrinter {
 public:
   Memory result; ///< of the root operator, unless it is a cache
   Size grid = 1;
+  std::string globals; ///< constants in front of the entry
 
   /// `pointer` of an optional operand.
   std::string pointerOr0(mlir::Value value) {
@@ -32,9 +33,16 @@ bool emitLinear(KernelFrame &k, LinearOp op);
 bool emitEmbedding(KernelFrame &k, EmbeddingOp op);
 bool emitNorm(KernelFrame &k, NormOp op);
 bool emitPrologue(KernelFrame &k, PrologueOp op);
+bool emitRotate(KernelFrame &k, RotateOp op);
 bool emitRope(KernelFrame &k, RopeOp op);
 bool emitAppend(KernelFrame &k, AppendOp op);
 bool emitAttention(KernelFrame &k, AttentionOp op);
+
+/// `x`'s row functor followed by the number of rows, and the text of its width. Nothing after a diagnostic.
+std::optional<std::pair<std::string, std::string>> rowsOf(KernelFrame &k, mlir::Operation *op, mlir::Value x);
+
+/// The device library's rotation of rows of `columns`, and the name of its factor, which becomes a constant.
+std::pair<std::string, std::string> rotationOf(KernelFrame &k, mlir::Operation *op, RotationAttr rotation, int64_t columns);
 
 } // namespace otf::cuda
 

@@ -70,7 +70,7 @@ TEST_P(Canonical, Contractions) {
   for (EncodingKind kind :
        {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2, EncodingKind::Planes3x1, EncodingKind::Planes3x2,
         EncodingKind::Planes3x3, EncodingKind::Planes3x4, EncodingKind::Planes4x1, EncodingKind::Planes4x2,
-        EncodingKind::Planes4x3})
+        EncodingKind::Planes4x3, EncodingKind::TernarySign})
     for (int64_t group : {32, 64, 0})
       for (int64_t columns : {31, 576, 1000})
         for (int64_t outliers : {0, 5}) {
@@ -91,6 +91,8 @@ TEST_P(Canonical, Contractions) {
             kernels->tile_int4(tile, records.data(), stride, 5, l.background, group, outliers, acc);
           else if (isPlanes(kind))
             planesKernels(*kernels, kind).tile(tile, records.data(), stride, 5, l.background, group, outliers, acc);
+          else if (kind == EncodingKind::TernarySign)
+            kernels->tile_ternary_sign(tile, records.data(), stride, 5, l.background, group, outliers, acc);
           else
             kernels->tile_codebook2(tile, records.data(), stride, 5, l.background, group, outliers,
                                     encoding.table, acc);

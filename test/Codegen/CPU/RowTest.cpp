@@ -14,7 +14,8 @@ TEST_P(Row, EqualsTheReferenceDecoder) {
   for (EncodingKind kind : {EncodingKind::F32, EncodingKind::F16, EncodingKind::Int8,
                             EncodingKind::Int4, EncodingKind::Codebook2, EncodingKind::Planes3x1,
                             EncodingKind::Planes3x2, EncodingKind::Planes3x3, EncodingKind::Planes3x4,
-                            EncodingKind::Planes4x1, EncodingKind::Planes4x2, EncodingKind::Planes4x3})
+                            EncodingKind::Planes4x1, EncodingKind::Planes4x2, EncodingKind::Planes4x3,
+                            EncodingKind::TernarySign})
     for (int64_t columns : {1, 5, 31, 32, 33, 100, 129, 576})
       for (int64_t group : {32, 64, 0})
         for (int64_t outliers : {int64_t(0), std::min<int64_t>(columns, 5), columns}) {
@@ -34,6 +35,8 @@ TEST_P(Row, EqualsTheReferenceDecoder) {
               kernels->row_int4(blob.data(), row, kb, group, outliers, out.data());
             else if (isPlanes(kind))
               planesKernels(*kernels, kind).row(blob.data(), row, kb, group, outliers, out.data());
+            else if (kind == EncodingKind::TernarySign)
+              kernels->row_ternary_sign(blob.data(), row, kb, group, outliers, out.data());
             else
               kernels->row_codebook2(blob.data(), row, kb, group, outliers, kCodebook2Table,
                                      out.data());

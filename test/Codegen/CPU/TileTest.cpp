@@ -30,6 +30,8 @@ protected:
     case EncodingKind::Codebook2:
       return kernels->tile_codebook2(at, rec, stride, m, l.background, e.group, l.outliers,
                                      e.table, acc);
+    case EncodingKind::TernarySign:
+      return kernels->tile_ternary_sign(at, rec, stride, m, l.background, e.group, l.outliers, acc);
     default:
       return planesKernels(*kernels, e.kind)
           .tile(at, rec, stride, m, l.background, e.group, l.outliers, acc);
@@ -89,7 +91,7 @@ protected:
           reference(blob, 8 * t + r, records.data() + i * stride, sum, magnitude);
           // Sums of at most columns + 8 rounded terms, each of two or three rounded factors. The
           // codebook's zero meets Σx, whose terms are larger than those of the decoded weights.
-          double slack = encoding.kind == EncodingKind::Codebook2 ? 8 : 1;
+          double slack = hasZeros(encoding.kind) ? 8 : 1;
           double bound = double(l.columns / (plain ? 1 : 32) + outliers + 8) * 0x1p-24 * slack;
           ASSERT_NEAR(alone[size_t(8 * i + r)], sum, bound * magnitude)
               << "row " << 8 * t + r << " of " << i;
@@ -112,7 +114,7 @@ TEST_P(Tile, PlainMatchesFloat64) {
 }
 
 TEST_P(Tile, GroupedMatchesFloat64) {
-  for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2})
+  for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2, EncodingKind::TernarySign})
     for (int64_t columns : {1, 5, 31, 32, 33, 100, 129, 192, 576, 4304})
       for (int64_t group : {32, 64, 128, 0})
         check({kind, group}, columns, 0);
@@ -123,7 +125,7 @@ TEST_P(Tile, GroupedMatchesFloat64) {
 }
 
 TEST_P(Tile, OutlierColumnsMatchFloat64) {
-  for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2})
+  for (EncodingKind kind : {EncodingKind::Int8, EncodingKind::Int4, EncodingKind::Codebook2, EncodingKind::TernarySign})
     for (int64_t columns : {1, 5, 33, 100, 576})
       for (int64_t outliers : {int64_t(1), std::min<int64_t>(columns, 7), columns})
         check({kind, 32}, columns, outliers);
@@ -396,6 +398,32 @@ TEST_P(Tile, PlanesAreExact) {
               ASSERT_EQ(int64_t(floats[size_t(8 * m + row)]), want) << int(kind) << " columns " << columns;
             }
         }
+      }
+}
+
+/// Both products, apart: scale 1 and zero 0, then scale 0 and zero 1.
+TEST_P(Tile, TernarySignIsExact) {
+  for (int64_t columns : {1, 31, 32, 33, 960})
+    for (unsigned seed = 0; seed < 20; ++seed)
+      for (bool signs : {false, true}) {
+        struct Half : TernarySignCodec {
+          bool signs;
+          double decode(unsigned code, double, double) const { return signs ? signOf(code) : ternaryOf(code); }
+        } codec{{}, signs};
+        checkExact(
+            EncodingKind::TernarySign, codec, columns, seed,
+            [](std::mt19937 &random, int row) {
+              return row < 2 ? unsigned(row) * 6 : unsigned(random() % 3 + 4 * (random() % 2));
+            },
+            [&](uint8_t *tile, const void *rec, float *acc) {
+              for (int64_t chunk = 0; signs && chunk < (columns + 31) / 32; ++chunk)
+                for (int row = 0; row < 8; ++row) {
+                  uint8_t *parameters = tile + chunk * 128 + 96 + 2 * row;
+                  storeHalf(parameters, 0);
+                  storeHalf(parameters + 16, 0x3c00);
+                }
+              kernels->tile_ternary_sign(tile, rec, 0, 1, columns, 32, 0, acc);
+            });
       }
 }
 

@@ -54,6 +54,9 @@ LINEAR(linear_planes3x4_40_1056_6, P3x4g128, 40, 1056, 6, 8)
 LINEAR(linear_planes4x1_9_40_1, P4x1g64, 9, 40, 1, 8)
 LINEAR(linear_planes4x2_131_512_0, P4x2g256, 131, 512, 0, 4)
 LINEAR(linear_planes4x3_20_97_0, P4x3g64, 20, 97, 0, 8)
+LINEAR(linear_ternary_64_128_0, otf::TernarySign<64>, 64, 128, 0, 2)
+LINEAR(linear_ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11, 8)
+LINEAR(linear_ternary_200_576_0, otf::TernarySign<64>, 200, 576, 0, 1)
 
 // Buffers: x f32 [rows][K], gamma, beta (null pointers allowed), index, records. Dims: rows.
 #define RECORD(name, K, outliers, kind)                                                            \
@@ -96,6 +99,33 @@ EMBEDDING(embedding_planes3x4_40_1056_6, P3x4g128, 40, 1056, 6)
 EMBEDDING(embedding_planes4x1_9_40_1, P4x1g64, 9, 40, 1)
 EMBEDDING(embedding_planes4x2_131_512_0, P4x2g256, 131, 512, 0)
 EMBEDDING(embedding_planes4x3_20_97_0, P4x3g64, 20, 97, 0)
+EMBEDDING(embedding_ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11)
+
+// Rows rotated, and the records of their norms. Buffers: x f32 [rows][K], gamma, beta, factor, result. Dims: rows.
+#define ROTATED(name, K, block, factor, seed, kind)                                                \
+  ENTRY(rotate_##name, 5) {                                                                        \
+    const float *x = static_cast<const float *>(a.buffers[0]);                                     \
+    float *y = static_cast<float *>(a.buffers[4]);                                                 \
+    otf::rotate<otf::Rotation<K, block, factor, seed>>(                                            \
+        [=](int64_t m, int64_t k) { return x[m * K + k]; }, a.dims[0],                             \
+        static_cast<const float *>(a.buffers[3]),                                                  \
+        [=](int64_t m, int64_t k, float v) { y[m * K + k] = v; });                                 \
+  }                                                                                                \
+  ENTRY(record_##name, 5) {                                                                        \
+    const float *x = static_cast<const float *>(a.buffers[0]);                                     \
+    otf::recordRotated<otf::RecordLayout<K, 0>, otf::Normal::kind,                                 \
+                       otf::Rotation<K, block, factor, seed>>(                                     \
+        [=](int64_t m, int64_t k) { return x[m * K + k]; }, a.dims[0], 1.0e-5f,                    \
+        static_cast<const float *>(a.buffers[1]), static_cast<const float *>(a.buffers[2]),        \
+        static_cast<const float *>(a.buffers[3]), a.buffers[4]);                                   \
+  }
+ROTATED(rotated_none_36, 36, 4, 3, 0, none)
+ROTATED(rotated_none_576, 576, 64, 9, 0, none)
+ROTATED(rotated_rms_576, 576, 64, 1, 3, rms)
+ROTATED(rotated_rms_1536, 1536, 512, 3, 7, rms)
+ROTATED(rotated_layer_2048, 2048, 1024, 1, 0, layer)
+ROTATED(rotated_none_11008, 11008, 256, 43, 2, none)
+ROTATED(rotated_none_34560, 34560, 64, 9, 4, none)
 
 // Buffers: x f32 [rows][K], gamma, beta, y. Dims: rows.
 #define NORM(name, K, kind)                                                                        \

@@ -6,6 +6,7 @@
 // program also runs on a machine that has a driver and nothing else.
 #include "Encoding/Codec.h"
 #include "Encoding/Half.h"
+#include "Encoding/Rotation.h"
 #include "lib/Codegen/CUDA/DeviceLibrary.h"
 #include "runtime/CUDA/Driver.h"
 #include "runtime/CUDA/Nvrtc.h"
@@ -302,6 +303,9 @@ const WeightCase kWeights[] = {
     {"planes4x1_9_40_1", EncodingKind::Planes4x1, 0, 9, 40, 1},
     {"planes4x2_131_512_0", EncodingKind::Planes4x2, 256, 131, 512, 0},
     {"planes4x3_20_97_0", EncodingKind::Planes4x3, 64, 20, 97, 0},
+    {"ternary_64_128_0", EncodingKind::TernarySign, 64, 64, 128, 0},
+    {"ternary_77_300_11", EncodingKind::TernarySign, 32, 77, 300, 11},
+    {"ternary_200_576_0", EncodingKind::TernarySign, 64, 200, 576, 0},
 };
 
 class Linear : public testing::TestWithParam<WeightCase> {};
@@ -474,6 +478,55 @@ INSTANTIATE_TEST_SUITE_P(Row, Records,
                          testing::Values(RecordCase{256, 0}, RecordCase{31, 1}, RecordCase{330, 3},
                                          RecordCase{576, 0}, RecordCase{97, 0}, RecordCase{1056, 6},
                                          RecordCase{128, 0}, RecordCase{300, 11}));
+
+enum class Normal { none, rms, layer };
+struct RotatedCase {
+  const char *name;
+  Rotation rotation;
+  int64_t columns;
+  Normal kind;
+};
+class Rotated : public testing::TestWithParam<RotatedCase> {};
+
+/// To the bit: rows of the definition, and the bytes of records of canonical norms that are rotated.
+TEST_P(Rotated, HasTheBitsOfTheDefinition) {
+  NEEDS_GPU();
+  const RotatedCase &c = GetParam();
+  const int64_t rows = 5, k = c.columns;
+  std::vector<float> x = normals(size_t(rows * k), 31), gamma = normals(size_t(k), 32), factor = rotationFactor32(c.rotation);
+  x[size_t(k + k / 2)] = 1e5f; // one huge outlier
+  std::vector<float> plain = x, normed;
+  std::vector<uint32_t> index;
+  for (int64_t i = 0; i < k; ++i)
+    index.push_back(uint32_t(i));
+  for (int64_t m = 0; m < rows; ++m) {
+    rotateCanonical(c.rotation, factor.data(), k, plain.data() + m * k);
+    std::vector<float> row(x.begin() + m * k, x.begin() + (m + 1) * k);
+    if (c.kind != Normal::none)
+      row = test::canonical::norm(row.data(), k, c.kind == Normal::layer, 1e-5f, gamma.data(), nullptr);
+    rotateCanonical(c.rotation, factor.data(), k, row.data());
+    normed.insert(normed.end(), row.begin(), row.end());
+  }
+  Record want = makeRecords(normed, rows, k, 0, index);
+  Buffer xb(x), g(gamma), f(factor), y(x.size() * 4), records(want.bytes.size());
+  for (unsigned grid : {1u, 7u}) {
+    launch(cat("rotate_rotated_", c.name), {xb.pointer, 0, 0, f.pointer, y.pointer}, {rows}, grid);
+    expectSame(y.get<float>(), plain);
+    launch(cat("record_rotated_", c.name), {xb.pointer, g.pointer, 0, f.pointer, records.pointer}, {rows}, grid);
+    std::vector<uint8_t> got = records.get<uint8_t>();
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got[i], want.bytes[i]) << "row " << i / size_t(want.layout.bytes) << ", byte " << i % size_t(want.layout.bytes);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Row, Rotated,
+                         testing::Values(RotatedCase{"none_36", {4, 3, 0}, 36, Normal::none},
+                                         RotatedCase{"none_576", {64, 9, 0}, 576, Normal::none},
+                                         RotatedCase{"rms_576", {64, 1, 3}, 576, Normal::rms},
+                                         RotatedCase{"rms_1536", {512, 3, 7}, 1536, Normal::rms},
+                                         RotatedCase{"layer_2048", {1024, 1, 0}, 2048, Normal::layer},
+                                         RotatedCase{"none_11008", {256, 43, 2}, 11008, Normal::none},
+                                         RotatedCase{"none_34560", {64, 9, 4}, 34560, Normal::none}),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 void testNormalisedRecord(const std::string &name, int64_t k, int64_t outliers, bool layer) {
   const int64_t rows = 3;

@@ -47,6 +47,8 @@ void otf_tiles_codebook2(const void *tile, int64_t tileBytes, int64_t tiles, con
                          uint32_t table, float *acc);
 void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
                         int64_t group, int64_t outliers, uint32_t table, float *acc);
+void otf_tile_ternary_sign(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
+                           int64_t group, int64_t outliers, float *acc);
 
 /* Grids are as int8, int4 and codebook2 without a table. And a tile times f32 rows, without outliers, of whose x the rows
  * are read as they are:
@@ -106,6 +108,16 @@ void otf_record_f32(const float *x, int64_t k, int64_t norm, float eps, const fl
 void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
                    const float *beta, const uint32_t *index, const float *grid, int64_t kb,
                    int64_t outliers, void *rec);
+/* A row of k columns rotated (lib/Encoding/Rotation.h): alone, and in a record without outliers.
+ *   block, factor   of the rotation; block · factor divides k
+ *   seed            of the signs, as uint64_t
+ *   matrix          f32[factor²]: rotationFactor32()
+ *   out             f32[k]; may be x */
+void otf_rotate(const float *x, int64_t k, int64_t block, int64_t factor, int64_t seed,
+                const float *matrix, float *out);
+void otf_record_rotated(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
+                        const float *beta, int64_t block, int64_t factor, int64_t seed,
+                        const float *matrix, void *rec);
 
 /* One row of an encoded matrix as f32 (an embedding).
  *   blob   the whole blob, 16-byte aligned; it begins with the column index if outliers > 0
@@ -119,6 +131,8 @@ void otf_row_int4(const void *blob, int64_t row, int64_t kb, int64_t group, int6
                   float *out);
 void otf_row_codebook2(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
                        uint32_t table, float *out);
+void otf_row_ternary_sign(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
+                          float *out);
 
 /* Norm of a row; parameters as for records. out may be x. */
 void otf_norm(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,

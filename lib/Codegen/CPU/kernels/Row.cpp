@@ -55,6 +55,23 @@ template <EncodingKind k> struct PlanesRow {
   __m256i values(const uint8_t *chunk, int64_t row) const { return planesRow<k>(chunk, row); }
 };
 
+struct TernarySignRow {
+  static constexpr EncodingKind kind = EncodingKind::TernarySign;
+  __m256i values(const uint8_t *chunk, int64_t row) const {
+    uint32_t w[8];
+    for (int step = 0; step < 8; ++step)
+      w[step] = word(chunk, step / 4, row) >> 2 * (step % 4) & 0x03030303;
+    return _mm256_sub_epi8(loadBytes(w), _mm256_set1_epi8(1));
+  }
+  /// ±1.
+  __m256i signs(const uint8_t *chunk, int64_t row) const {
+    uint32_t w[8], packed = word(chunk, 2, row);
+    for (int step = 0; step < 8; ++step)
+      w[step] = (packed >> step & 0x01010101) << 1;
+    return _mm256_sub_epi8(loadBytes(w), _mm256_set1_epi8(1));
+  }
+};
+
 template <typename Codec>
 void groupedRow(const Codec &codec, const void *blob, int64_t row, int64_t kb, int64_t group,
                 int64_t outliers, float *out) {
@@ -90,12 +107,16 @@ void groupedRow(const Codec &codec, const void *blob, int64_t row, int64_t kb, i
     for (; c < end; ++c, at += chunkBytes(Codec::kind)) {
       __m256i q = codec.values(at, lane);
       float values[kChunkColumns];
-      alignas(32) int8_t bytes[kChunkColumns];
+      alignas(32) int8_t bytes[kChunkColumns], signs[kChunkColumns];
       _mm256_store_si256(reinterpret_cast<__m256i *>(bytes), q);
+      if constexpr (hasSigns(Codec::kind))
+        _mm256_store_si256(reinterpret_cast<__m256i *>(signs), codec.signs(at, lane));
+      auto eight = [](const int8_t *from) {
+        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(from))));
+      };
       for (int i = 0; i < kChunkColumns; i += 8) {
-        __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(bytes + i));
-        __m256 f = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight));
-        _mm256_storeu_ps(values + i, _mm256_fmadd_ps(f, scale, zero));
+        __m256 add = hasSigns(Codec::kind) ? _mm256_mul_ps(eight(signs + i), zero) : zero;
+        _mm256_storeu_ps(values + i, _mm256_fmadd_ps(eight(bytes + i), scale, add));
       }
       int64_t first = c * kChunkColumns;
       int64_t count = kb - first < kChunkColumns ? kb - first : kChunkColumns;
@@ -151,4 +172,8 @@ OTF_GRID2_ROW(grid2z, Grid2z)
 void otf_row_codebook2(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers,
                        uint32_t table, float *out) {
   otf::cpu::groupedRow(otf::cpu::Codebook2Row<otf::EncodingKind::Codebook2>{table}, blob, row, kb, group, outliers, out);
+}
+
+void otf_row_ternary_sign(const void *blob, int64_t row, int64_t kb, int64_t group, int64_t outliers, float *out) {
+  otf::cpu::groupedRow(otf::cpu::TernarySignRow{}, blob, row, kb, group, outliers, out);
 }

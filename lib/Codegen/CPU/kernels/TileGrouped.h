@@ -18,6 +18,8 @@
 //   template <int MR, int NT> void dots(const uint8_t *const (&chunk)[NT], const int8_t *x, int64_t
 //   stride,
 //                                       const int32_t (&sum)[MR], __m256i (&out)[NT][MR]) const
+// A codec whose zeros meet a second code of ±1 has hasSigns, and dot() fills that product too, in a last argument; the zero then
+// joins as fma(sign dot · xscale, zero, term).
 #ifndef OTF_CODEGEN_CPU_TILEGROUPED_H
 #define OTF_CODEGEN_CPU_TILEGROUPED_H
 
@@ -25,6 +27,9 @@
 #include "TileDense.h"
 
 namespace otf::cpu {
+
+/// Whether Codec has a second code.
+template <typename Codec> inline constexpr bool kSigns = requires { requires Codec::hasSigns; };
 
 /// MR rows times NT tiles at `tileBytes`; row i of tile j goes to acc + 8 · (j · rows + i).
 template <typename Codec, int MR, int NT>
@@ -66,9 +71,12 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileByt
         __builtin_memcpy(&xSum[i], row + layout.sumOffset + 4 * c, 4);
         __builtin_memcpy(&xScale[i], row + layout.scaleOffset + 4 * c, 4);
       }
-      __m256i dot[NT][MR];
+      __m256i dot[NT][MR], signs[NT][MR];
       const int8_t *x = reinterpret_cast<const int8_t *>(rec + c * kChunkColumns);
-      if constexpr (NT == 1)
+      if constexpr (kSigns<Codec>)
+        for (int j = 0; j < NT; ++j)
+          codec.template dot<MR>(at[j], x, stride, xSum, dot[j], signs[j]);
+      else if constexpr (NT == 1)
         codec.template dot<MR>(at[0], x, stride, xSum, dot[0]);
       else
         codec.template dots<MR, NT>(at, x, stride, xSum, dot);
@@ -76,7 +84,9 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileByt
         for (int i = 0; i < MR; ++i) {
           __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[j][i]), _mm256_set1_ps(xScale[i]));
           term = _mm256_mul_ps(term, scale[j]);
-          if constexpr (Codec::hasZeros)
+          if constexpr (kSigns<Codec>)
+            term = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(signs[j][i]), _mm256_set1_ps(xScale[i])), zero[j], term);
+          else if constexpr (Codec::hasZeros)
             term = _mm256_fmadd_ps(_mm256_set1_ps(xScale[i] * float(xSum[i])), zero[j], term);
           total[j][i] = _mm256_add_ps(total[j][i], term);
         }

@@ -6,6 +6,8 @@
 //
 //     weight = scale * (byte - kOffset) + zero
 //
+// A codec with kSigns has a second code, bytes of -1 and 1 in as many words, and weight = scale * (byte - kOffset) + zero * sign.
+//
 // A new integer encoding is one more struct here; no kernel changes.
 
 namespace otf {
@@ -164,6 +166,38 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
     return sum - kOffset;
   }
 };
+
+/// 32 columns: two vectors of ternary codes t + 1 as in Int2, and one of bits: bit j of byte (row, b) is column 4j+b.
+template <int Group> struct TernarySign {
+  static constexpr bool kInteger = true;
+  static constexpr bool kSigns = true;
+  static constexpr int kGroup = Group;
+  static constexpr int kWords = 3;
+  static constexpr int kOffset = 0;
+  static constexpr bool kZero = true;
+  static constexpr bool kFloat = false;
+  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
+                                                uint32_t (&bytes)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      // Less one in each byte; bit 7 keeps it from its neighbours.
+      bytes[i] = (((code[i >> 2] >> 2 * (i & 3) & 0x03030303u) | 0x80808080u) - 0x01010101u) ^ 0x80808080u;
+  }
+  static __device__ __forceinline__ void signs(const uint32_t (&code)[kWords],
+                                               uint32_t (&bytes)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      bytes[i] = sign(code[2], i);
+  }
+  /// Columns 4i ... 4i+3 of the word of bits.
+  static __device__ __forceinline__ uint32_t sign(uint32_t bits, int i) {
+    return ~((bits >> i & 0x01010101u) * 0xfeu); // 1 to 0x01, 0 to 0xff
+  }
+};
+
+/// Whether C has kSigns, and it is true.
+template <class C> constexpr auto hasSigns(int) -> decltype(C::kSigns) { return C::kSigns; }
+template <class C> constexpr bool hasSigns(long) { return false; }
 
 /// Plain weights, [column][8 rows].
 struct PlainF32 {

@@ -43,7 +43,15 @@ OTF_DEVICE void embedding(const void *table, const Id *ids, int64_t rows, F f) {
         for (int j = 0; j < 8; ++j) // a variable index would put the array in local memory
           mine = j == word ? bytes[j] : mine;
         const int byte = int8_t(mine >> 8 * (at & 3));
-        w = fmaf(float(byte - C::kOffset), W::scale(tile, c, row), W::zero(tile, c, row));
+        float zero = W::zero(tile, c, row);
+        if constexpr (hasSigns<C>(0)) {
+          C::signs(code, bytes);
+#pragma unroll
+          for (int j = 0; j < 8; ++j)
+            mine = j == word ? bytes[j] : mine;
+          zero *= float(int8_t(mine >> 8 * (at & 3)));
+        }
+        w = fmaf(float(byte - C::kOffset), W::scale(tile, c, row), zero);
       }
     }
     f(m, column, inside ? w : 0.0f);

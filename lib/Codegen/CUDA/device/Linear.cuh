@@ -6,7 +6,7 @@
 // shared memory (gemm). Integer weights: the sum over 32 columns (a chunk) is an exact integer, and
 // what follows has the bits of the CPU kernel, whatever the launch and the number of rows:
 //
-//     term = (dot * xScale) * scale, with zeros fmaf(xScale * xSum, zero, term)
+//     term = (dot * xScale) * scale, with zeros fmaf(xScale * xSum, zero, term), with signs fmaf(signDot * xScale, zero, term)
 //     acc = term[0] + term[1] + ... in this order, then the outlier columns' w * x in theirs
 //
 // Plain weights: the order of the sums is fixed by the launch, so results repeat.
@@ -48,6 +48,7 @@ template <class W, int M, int Split, class F>
 OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int rows, float *shared,
                             F &f) {
   using C = typename W::Codec;
+  constexpr bool kSigns = hasSigns<C>(0);
   constexpr int kAtOnce = kWarps / Split, kTeam = 32 * Split; // tiles of a block; threads of a tile
   constexpr int kResults = 8 * M, kOwn = (kResults + kTeam - 1) / kTeam;
   constexpr int kTerms = W::kChunks + int(W::kOutliers), kStep = 4 * Split;
@@ -79,10 +80,12 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int ro
       float *to = terms + row * kStride - from;
 #pragma unroll M == 1 ? 4 : 1
       for (int c = from + first; c < smaller(end, int(W::kChunks)); c += kStep) {
-        uint32_t code[C::kWords], bytes[8];
+        uint32_t code[C::kWords], bytes[8], signs[kSigns ? 8 : 1];
         W::load(tile, c, row, code);
         const float scale = W::scale(tile, c, row), zero = W::zero(tile, c, row);
         C::decode(code, bytes);
+        if constexpr (kSigns)
+          C::signs(code, signs);
 #pragma unroll
         for (int m = 0; m < M; ++m) {
           if (M > 1 && m >= rows)
@@ -100,11 +103,22 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int ro
           dot = dot4(bytes[6], b.z, dot);
           dot = dot4(bytes[7], b.w, dot);
           int sum = 0;
-          if (C::kOffset || C::kZero)
+          if (C::kOffset || (C::kZero && !kSigns))
             sum = __ldg(reinterpret_cast<const int32_t *>(r + W::kSumOffset) + c);
           float term = float(dot - C::kOffset * sum) * xScale * scale;
-          if (C::kZero)
+          if constexpr (kSigns) {
+            int second = dot4(signs[0], a.x, 0);
+            second = dot4(signs[1], a.y, second);
+            second = dot4(signs[2], a.z, second);
+            second = dot4(signs[3], a.w, second);
+            second = dot4(signs[4], b.x, second);
+            second = dot4(signs[5], b.y, second);
+            second = dot4(signs[6], b.z, second);
+            second = dot4(signs[7], b.w, second);
+            term = fmaf(float(second) * xScale, zero, term);
+          } else if (C::kZero) {
             term = fmaf(xScale * float(sum), zero, term);
+          }
           to[m * 8 * kStride + c] = term;
         }
       }
@@ -236,10 +250,11 @@ constexpr int kBlockM = 64, kBlockN = 128;
 
 /// Integer weights: a stage is two chunks (64 columns), stored as words [row][16 + 4]. Rows of 20
 /// words make the MMA's reads free of bank conflicts. Eight warps hold 32 x 32 results each.
-struct IntegerStage {
+template <bool Signs> struct IntegerStage {
   static constexpr int kStride = 20;
   uint32_t x[kBlockM * kStride];
   uint32_t w[kBlockN * kStride];
+  uint32_t signs[Signs ? 2 * kBlockN : 1]; // as the codec has them: a word a row and chunk
   float xScale[2][kBlockM], xSum[2][kBlockM]; // a sum is at most 32 * 127: exact in f32
   float wScale[2][kBlockN], wZero[2][kBlockN];
 };
@@ -269,13 +284,14 @@ OTF_DEVICE void mma(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 
 template <class W, class F>
 OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int rows,
-                            IntegerStage &stage, F &f) {
+                            IntegerStage<hasSigns<typename W::Codec>(0)> &stage, F &f) {
   using C = typename W::Codec;
+  constexpr bool kSigns = hasSigns<C>(0);
   // Read apart from gemv's: shared with it, what follows from the thread's number lives in
   // registers across both, and here every one is needed.
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  constexpr int kS = IntegerStage::kStride;
+  constexpr int kS = IntegerStage<kSigns>::kStride;
   constexpr int kStages = (W::kChunks + 1) / 2;
   constexpr int kAcross = int(divideUp(W::kRows, kBlockN));
   const int lane = thread & 31, warp = thread >> 5, g = lane >> 2, t = lane & 3;
@@ -320,6 +336,8 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
       uint4 *w = reinterpret_cast<uint4 *>(stage.w + wRow * kS + 8 * wChunk);
       w[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
       w[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
+      if constexpr (kSigns)
+        stage.signs[2 * wRow + wChunk] = code[C::kWords - 1];
       stage.wScale[wChunk][wRow] = scale;
       if (C::kZero)
         stage.wZero[wChunk][wRow] = zero;
@@ -353,7 +371,7 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
             xs[i][j] = stage.xScale[h][m];
             // What the sum of activations is for: the offset of the codes, and their zero.
             xo[i][j] = C::kOffset ? -float(C::kOffset) * stage.xSum[h][m] : 0.0f;
-            xz[i][j] = C::kZero ? xs[i][j] * stage.xSum[h][m] : 0.0f;
+            xz[i][j] = C::kZero && !kSigns ? xs[i][j] * stage.xSum[h][m] : 0.0f;
           }
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -361,19 +379,34 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
           const uint32_t b[2] = {w[0], w[4]};
           const float2 ws =
               *reinterpret_cast<const float2 *>(&stage.wScale[h][warpN + 8 * j + 2 * t]);
-          const float2 wz =
-              *reinterpret_cast<const float2 *>(&stage.wZero[h][warpN + 8 * j + 2 * t]);
+          float2 wz = make_float2(0, 0);
+          if (!kSigns)
+            wz = *reinterpret_cast<const float2 *>(&stage.wZero[h][warpN + 8 * j + 2 * t]);
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
             int c[4] = {0, 0, 0, 0};
             mma(c, a[i], b);
+            float terms[4];
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
               float dot = float(c[e]);
               if (C::kOffset)
                 dot += xo[i][e >> 1]; // below 2^24, so exact
-              float term = dot * xs[i][e >> 1] * (e & 1 ? ws.y : ws.x);
-              if (C::kZero)
+              terms[e] = dot * xs[i][e >> 1] * (e & 1 ? ws.y : ws.x);
+              c[e] = 0;
+            }
+            if constexpr (kSigns) {
+              const uint32_t bits = stage.signs[2 * (warpN + 8 * j + g) + h];
+              const uint32_t second[2] = {C::sign(bits, t), C::sign(bits, t + 4)};
+              mma(c, a[i], second);
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+              float term = terms[e];
+              if (kSigns) // read here: two products leave no registers to hold it from before
+                term = fmaf(float(c[e]) * xs[i][e >> 1],
+                            *const_cast<const volatile float *>(&stage.wZero[h][warpN + 8 * j + 2 * t + (e & 1)]), term);
+              else if (C::kZero)
                 term = fmaf(xz[i][e >> 1], e & 1 ? wz.y : wz.x, term);
               acc[i][j][e] += term;
             }
@@ -501,7 +534,7 @@ OTF_DEVICE void gemmPlain(const uint8_t *tiles, const uint8_t *records, int rows
 // ---- the kernel ------------------------------------------------------------------------------
 
 template <class W, bool = W::Codec::kInteger> struct StageOf {
-  using type = IntegerStage;
+  using type = IntegerStage<hasSigns<typename W::Codec>(0)>;
 };
 template <class W> struct StageOf<W, false> {
   using type = PlainStage;

@@ -4,7 +4,7 @@
 // floats, the few instructions that have no C++ spelling, and reductions. NVRTC compiles this
 // library alone: no header of CUDA or of the host is included, because a target machine may have
 // the NVRTC library and nothing else. The files are pasted in front of the generated entries in
-// the order Prelude, Codec, Norm, Record, Linear, Embedding, Rope, Attention, Append, Map.
+// the order Prelude, Codec, Norm, Rotate, Record, Linear, Embedding, Rope, Attention, Append, Map.
 //
 // Every kernel runs blocks of kThreads threads in x, and loops over its work with the grid as
 // stride, so any grid is right and a captured graph outlives a change of sizes.

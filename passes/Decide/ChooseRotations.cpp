@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rotations of linear weights.
+//
+// Problem: a few large columns set the scales of coarse codes. Approach: a rotation spreads them
+// over their segment, and costs an activation a few additions. Which one follows from the width
+// alone, so linears of one input agree on it.
+
+#include "lib/Encoding/Rotation.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace otf {
+#define GEN_PASS_DEF_CHOOSEROTATIONS
+#include "passes/Passes.h.inc"
+} // namespace otf
+
+using namespace otf;
+
+namespace {
+
+/// The rotation of rows of `columns`; of order 1 where there is none.
+Rotation rotationFor(int64_t columns, bool kronecker, int64_t most, uint64_t seed) {
+  Rotation rotation;
+  rotation.seed = seed;
+  while (2 * rotation.block <= most && columns % (2 * rotation.block) == 0)
+    rotation.block *= 2;
+  int64_t rest = columns / rotation.block;
+  // A factor that does not fit beside the block is not worth a smaller block.
+  for (int64_t factor = std::min(rest, kMostFactor);
+       kronecker && factor > 1 && rotation.factor == 1; --factor)
+    if (factor % 2 == 1 && rest % factor == 0 && rotation.block * factor <= kMostSegment)
+      rotation.factor = factor;
+  return rotation;
+}
+
+struct ChooseRotationsPass : otf::impl::ChooseRotationsBase<ChooseRotationsPass> {
+  using ChooseRotationsBase::ChooseRotationsBase;
+
+  LogicalResult checkOptions() {
+    ModuleOp module = getOperation();
+    if (kind != "hadamard" && kind != "kronecker")
+      return module.emitError() << getArgument() << ": kind must be hadamard or kronecker, got \""
+                                << kind << "\"";
+    if (const char *problem = problemOf(Rotation{block, 1, 0}))
+      return module.emitError() << getArgument() << ": " << problem << ", got "
+                                << int64_t(block);
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (failed(checkOptions()))
+      return signalPassFailure();
+    SymbolTable symbols(getOperation());
+    llvm::SmallPtrSet<Operation *, 16> linears, others;
+    getOperation().walk([&](UseOp use) {
+      Operation *weight = symbols.lookup<WeightOp>(use.getWeight());
+      for (OpOperand &operand : use.getResult().getUses()) {
+        auto linear = dyn_cast<LinearOp>(operand.getOwner());
+        bool fits = linear && isa<MatrixType>(use.getType()) &&
+                    getElementTypeOrSelf(linear.getInput().getType()).isF32();
+        (fits ? linears : others).insert(weight);
+      }
+    });
+    for (auto weight : getOperation().getOps<WeightOp>()) {
+      if (!linears.contains(weight) || others.contains(weight) || !weight.getEncoding() ||
+          weight.getRotation() || weight.getKeepsGiven() ||
+          (weight.getOutliers() && !weight.getOutliers()->getColumns().empty()))
+        continue;
+      int64_t columns = cast<RankedTensorType>(weight.getType()).getDimSize(1);
+      Rotation rotation = rotationFor(columns, kind == "kronecker", block, seed);
+      if (rotation.segment() == 1) {
+        weight.emitWarning() << "is not rotated: " << columns
+                             << " columns have no rotation of kind " << kind
+                             << (kind == "hadamard" ? " (kronecker takes odd widths too)" : "");
+        ++numWithout;
+        continue;
+      }
+      weight.setRotationAttr(
+          RotationAttr::get(&getContext(), rotation.block, rotation.factor, rotation.seed));
+      ++numWeights;
+    }
+  }
+};
+
+} // namespace
