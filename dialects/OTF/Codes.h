@@ -7,14 +7,26 @@
 
 #include "dialects/OTF/OTF.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace otf {
 
-/// f32[N]: the plan holds codes less their zero points, with scales of 1, and these are the scales of the rows. Only where a row has
+/// f32[N]: the plan holds codes, of those of the file less their zero points, with scales of 1, and these are the scales of the rows. Only where a row has
 /// one scale and no other reader wants the weight itself.
 inline constexpr llvm::StringLiteral kRowScalesAttribute = "otf.row_scales";
 
 /// f32[N]: Σ_k of each row as the plan holds it.
 inline constexpr llvm::StringLiteral kRowSumsAttribute = "otf.row_sums";
+
+/// Of an otf.linear, array<f32: scale, zero>: otf-choose-grids decided that it reads its input on this grid.
+inline constexpr llvm::StringLiteral kGridAttribute = "otf.grid";
+
+/// Of an otf.weight with outliers: by what otf-choose-outliers ranked its columns.
+inline constexpr llvm::StringLiteral kScoredByAttribute = "otf.scored_by";
+
+/// The code of a weight that has a row scale: of which the plan holds Σ codes · x, and otf.row_sums are sums.
+inline double codeOf(float weight, float scale) { return std::clamp(std::rint(double(weight) / double(scale)), -127.0, 127.0); }
 
 } // namespace otf
 

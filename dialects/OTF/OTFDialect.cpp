@@ -3,6 +3,7 @@
 // Registration of the otf dialect, its attributes, and symbolic tensor types.
 
 #include "dialects/OTF/OTF.h"
+#include "lib/Encoding/Rotation.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
@@ -68,6 +69,13 @@ LogicalResult OutliersAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (columns[i] < 0 || (i != 0 && columns[i] <= columns[i - 1]))
       return emitError() << "outlier columns must ascend from 0, got " << columns[i] << " at place "
                          << i;
+  return success();
+}
+
+LogicalResult RotationAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t block, int64_t factor,
+                                   uint64_t seed) {
+  if (const char *problem = problemOf(Rotation{block, factor, seed})) // rule 1
+    return emitError() << problem << ", got block " << block << " and factor " << factor;
   return success();
 }
 

@@ -59,7 +59,8 @@ def OTF_EncodingKind : I32EnumAttr<"EncodingKind", "how a weight is coded", [
     I32EnumAttrCase<"grid8", 5>, I32EnumAttrCase<"grid4", 6>, I32EnumAttrCase<"grid2", 7>,
     I32EnumAttrCase<"grid8z", 8>, I32EnumAttrCase<"grid4z", 9>, I32EnumAttrCase<"grid2z", 10>,
     I32EnumAttrCase<"planes3x1", 11>, I32EnumAttrCase<"planes3x2", 12>, I32EnumAttrCase<"planes3x3", 13>,
-    I32EnumAttrCase<"planes3x4", 14>, I32EnumAttrCase<"planes4x1", 15>, I32EnumAttrCase<"planes4x2", 16>, I32EnumAttrCase<"planes4x3", 17>]> {
+    I32EnumAttrCase<"planes3x4", 14>, I32EnumAttrCase<"planes4x1", 15>, I32EnumAttrCase<"planes4x2", 16>, I32EnumAttrCase<"planes4x3", 17>,
+    I32EnumAttrCase<"ternary_sign", 18>]> {
   let cppNamespace = "::otf";
   let genSpecializedAttr = 0;
 }
@@ -85,6 +86,21 @@ def OTF_OutliersAttr : OTF_Attr<"Outliers", "outliers"> {
   }];
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$columns);
   let assemblyFormat = "`<` `[` (`]`) : ($columns^ `]`)? `>`";
+  let genVerifyDecl = 1;
+}
+
+def OTF_RotationAttr : OTF_Attr<"Rotation", "rotation"> {
+  let summary = "An orthogonal map of a row, which a linear's input and weight take together";
+  let description = [{
+    `#otf.rotation<block = 64, factor = 9, seed = 1>`: columns are cut into segments of block · factor, and each is multiplied by
+    (F ⊗ H / sqrt(block)) · diag(±1). H is the Sylvester Hadamard matrix of order `block`, F an orthogonal matrix of order `factor`, and the
+    signs are random; lib/Encoding/Rotation.h makes F and the signs out of `seed`. Seed 0 has no signs.
+
+    1. `block` is a power of two, `factor` is from 1 to 63, and their product at most 11264.
+  }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$block, DefaultValuedParameter<"int64_t", "1">:$factor,
+                        DefaultValuedParameter<"uint64_t", "0">:$seed);
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 

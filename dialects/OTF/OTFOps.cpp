@@ -25,6 +25,15 @@ static bool sameLeading(RankedTensorType a, RankedTensorType b, size_t dropA = 1
   return left == right;
 }
 
+/// Whether segments of `rotation` divide rows of `width`.
+static LogicalResult verifyRotation(Operation *op, RotationAttr rotation, int64_t width) {
+  int64_t segment = rotation.getBlock() * rotation.getFactor();
+  if (width >= segment && width % segment == 0)
+    return success();
+  return op->emitOpError() << "rotates segments of " << segment << " columns, which do not divide a row of "
+                           << (ShapedType::isDynamic(width) ? Twine("unknown length") : Twine(width));
+}
+
 static LogicalResult verifyVector(Operation *op, Value vector, int64_t size, StringRef what) {
   if (!vector)
     return success();
@@ -54,6 +63,23 @@ LogicalResult WeightOp::verify() {
     return emitOpError() << "only a matrix has codes, got " << type;
   if (getKeepsGiven() && !(getGiven() && getEncoding())) // rule 5
     return emitOpError() << "keeps codes that are not given";
+  if (getFeedback() && (!getEncoding() || getKeepsGiven())) // rule 7
+    return emitOpError() << "has feedback, and no codes to choose";
+  if (getFeedback() && !(getFeedback()->convertToDouble() > 0 && getFeedback()->convertToDouble() <= 1)) // rule 7
+    return emitOpError() << "feedback must be damped by a fraction above 0 and up to 1, got "
+                         << getFeedback()->convertToDouble();
+  if (getRotation()) { // rule 8
+    if (type.getRank() != 2)
+      return emitOpError() << "only a matrix has a rotation, got " << type;
+    if (getOutliers() && !getOutliers()->getColumns().empty())
+      return emitOpError() << "has a rotation and outlier columns, which it would mix into the others (choose one of both)";
+    if (getKeepsGiven())
+      return emitOpError() << "has a rotation, and keeps codes that are of no rotated weight";
+    if (failed(verifyRotation(*this, *getRotation(), type.getDimSize(1))))
+      return failure();
+  }
+  if (getJointFit() && !(getEncoding() && getEncoding()->getKind() == EncodingKind::ternary_sign)) // rule 9
+    return emitOpError() << "has a joint fit, which only ternary_sign knows";
   if (getGiven())
     return success(); // whether its codes are enough is known to who reads them
   // In bits: elements of 4 and 2 lie packed, and a bool takes a byte.
@@ -252,6 +278,13 @@ static LogicalResult verifyGrid(Operation *op, Value grid) {
 
 LogicalResult OnGridOp::verify() { return verifyGrid(*this, getGrid()); } // rule 1
 
+LogicalResult RotateOp::verify() {
+  auto type = cast<RankedTensorType>(getInput().getType());
+  if (type.getRank() == 0)
+    return emitOpError() << "input must have a row, got " << type;
+  return verifyRotation(*this, getRotation(), type.getShape().back()); // rule 1
+}
+
 LogicalResult PrologueOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
@@ -272,6 +305,10 @@ LogicalResult PrologueOp::verify() {
     return failure();
   if (getGrid() && outliers != 0)
     return emitOpError() << "has a grid and " << outliers << " outliers, which are on none";
+  if (getRotation() && (getGrid() || outliers != 0)) // rule 5
+    return emitOpError() << "has a rotation and " << (getGrid() ? "a grid, which it leaves" : "outliers, which it would mix into the rest");
+  if (getRotation() && failed(verifyRotation(*this, *getRotation(), width)))
+    return failure();
   int64_t expected = recordBytes(width - outliers, outliers);
   if (result.getShape().back() != expected) // rule 1
     return emitOpError() << "expects records of " << expected << " bytes, got " << result;
@@ -301,6 +338,25 @@ LogicalResult RopeOp::verify() {
   if (rotated % 2 != 0 || rotated > input.getDimSize(3))
     return emitOpError() << "rotates an even width of at most " << input.getDimSize(3) << ", got "
                          << rotated;
+  return success();
+}
+
+LogicalResult ObserveOp::verify() {
+  auto input = cast<RankedTensorType>(getInput().getType());
+  auto shapeIs = [](Value value, ArrayRef<int64_t> shape) { return cast<RankedTensorType>(value.getType()).getShape() == shape; };
+  if (input.getRank() == 0 || input.isDynamicDim(input.getRank() - 1)) // rule 1
+    return emitOpError() << "observes rows of a static width, got " << input;
+  int64_t k = input.getShape().back();
+  if (!shapeIs(getRows(), {1}) || !shapeIs(getMoments(), {5, k}) || !shapeIs(getHistogram(), {4096}))
+    return emitOpError() << "expects rows of [1], moments of [5, " << k << "] and a histogram of [4096], got " << getRows().getType() << ", "
+                         << getMoments().getType() << " and " << getHistogram().getType();
+  int64_t triangle;
+  if (__builtin_mul_overflow(k, k + 1, &triangle) || (!shapeIs(getProducts(), {triangle / 2}) && !shapeIs(getProducts(), {0}))) // rule 2
+    return emitOpError() << "expects " << triangle / 2 << " products or none, got " << getProducts().getType();
+  llvm::SmallPtrSet<Value, 4> different; // rule 3
+  for (Value memory : getOperands().drop_front())
+    if (!isa<BlockArgument>(memory) || !different.insert(memory).second)
+      return emitOpError() << "adds to memory that is no argument, or one of two statistics";
   return success();
 }
 

@@ -37,6 +37,12 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     5. `given`, if present, says that the blob holds codes, and the length is theirs. It needs a matrix. `keeps_given` is the decision
        that the encoding holds these codes, and not new ones.
     6. `float_activations` is the decision that linears multiply f32 by this weight, though it is coded; others make int8 records.
+    7. `feedback` is the decision that codes are chosen one column after another, each making up for what earlier ones lost on the
+       calibration's inputs (`lib/Encoding/Feedback.h`); its value is the damping, a fraction of the mean diagonal of their
+       second moments. It needs an encoding, and statistics when the plan is written. Without it, codes are nearest.
+    8. `rotation` is the decision that rows are rotated before they are coded, and that linears rotate their input (`otf-rotate`). It needs a
+       matrix whose columns it divides, without outliers, which it would mix into the rest, and without codes that are kept.
+    9. `joint_fit` is the decision that both levels of `ternary_sign` are fitted together.
 
     ```mlir
     otf.weight @q : tensor<576x576xf32> = #otf.blob<file = 0, offset = 0, length = 1327104, type = f32, transposed>
@@ -46,7 +52,9 @@ def OTF_WeightOp : OTF_Op<"weight", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OTF_BlobAttr:$blob,
                        OptionalAttr<FlatSymbolRefAttr>:$scale, OptionalAttr<OTF_EncodingAttr>:$encoding,
                        OptionalAttr<OTF_OutliersAttr>:$outliers, UnitAttr:$vocabulary,
-                       OptionalAttr<OTF_GivenAttr>:$given, UnitAttr:$keeps_given, UnitAttr:$float_activations);
+                       OptionalAttr<OTF_GivenAttr>:$given, UnitAttr:$keeps_given, UnitAttr:$float_activations,
+                       OptionalAttr<F64Attr>:$feedback,
+                       OptionalAttr<OTF_RotationAttr>:$rotation, UnitAttr:$joint_fit);
   let assemblyFormat = "$sym_name `:` $type `=` $blob attr-dict";
   let hasVerifier = 1;
 }
@@ -278,6 +286,23 @@ def OTF_OnGridOp : OTF_Op<"on_grid", [Pure, AllTypesMatch<["input", "result"]>]>
   let hasVerifier = 1;
 }
 
+def OTF_RotateOp : OTF_Op<"rotate", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "rows multiplied by an orthogonal matrix";
+  let description = [{
+    What a linear with a rotated weight reads: (R x) · (R w) = x · w. `otf-rotate` makes it, a prologue takes it in (`otf-fuse-prologue`).
+
+    1. A row is static, and segments of the rotation divide it.
+
+    ```mlir
+    %y = otf.rotate %x by <block = 64, factor = 9> : tensor<?x576xf32, #otf.dims<"s">>
+    ```
+  }];
+  let arguments = (ins OTF_F32Tensor:$input, OTF_RotationAttr:$rotation);
+  let results = (outs OTF_F32Tensor:$result);
+  let assemblyFormat = "$input `by` $rotation attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
 def OTF_PrologueOp : OTF_Op<"prologue", [Pure, AttrSizedOperandSegments]> {
   let summary = "what a contraction reads: rows normalised, reordered and quantized once for all its consumers";
   let description = [{
@@ -289,16 +314,44 @@ def OTF_PrologueOp : OTF_Op<"prologue", [Pure, AttrSizedOperandSegments]> {
     2. K is static, and that of `columns`, if present.
     3. Kind `none` has neither scale nor bias.
     4. `grid`, if present, has two elements, and there are no outliers.
+    5. `rotation`, if present, is what happens to a row after the norm (`otf.rotate`). Its segments divide K, and there are neither outliers nor a grid.
 
     ```mlir
     %r = otf.prologue rms %x {epsilon = 1.0e-5 : f32} : (tensor<?x576xf32, #otf.dims<"s">>) -> tensor<?x768xi8, #otf.dims<"s">>
     ```
   }];
   let arguments = (ins OTF_NormKind:$kind, OTF_F32Tensor:$input, Optional<OTF_F32Tensor>:$scale, Optional<OTF_F32Tensor>:$bias,
-                       Optional<OTF_MatrixType>:$columns, Optional<OTF_F32Tensor>:$grid, DefaultValuedAttr<F32Attr, "0.0f">:$epsilon);
+                       Optional<OTF_MatrixType>:$columns, Optional<OTF_F32Tensor>:$grid, DefaultValuedAttr<F32Attr, "0.0f">:$epsilon,
+                       OptionalAttr<OTF_RotationAttr>:$rotation);
   let results = (outs TensorOf<[I8]>:$result);
   let assemblyFormat = [{
-    $kind $input (`scale` $scale^)? (`bias` $bias^)? (`columns` $columns^)? (`grid` $grid^)? attr-dict `:` functional-type(operands, results)
+    $kind $input (`scale` $scale^)? (`bias` $bias^)? (`columns` $columns^)? (`grid` $grid^)? (`by` $rotation^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def OTF_ObserveOp : OTF_Op<"observe"> {
+  let summary = "adds the rows of a tensor to statistics that the caller keeps";
+  let description = [{
+    x is [..., K]: M rows of K channels. The statistics are memory of the caller (arguments of the function), zeros before the first run:
+    `rows` += M; row 0 to 4 of `moments` are, for each channel, Σx, Σ|x|, Σx², the least value or 0, the largest or 0; `histogram` counts values by the top
+    12 bits of their f32 (sign, exponent, 3 bits of mantissa), zeros of either sign at 0; `products` are the sums Σ x_i x_j for
+    j ≤ i, row i from i(i+1)/2 on. They are added up in f32 within a run and over runs, all else in f64 and integers. With no elements `products` is left out. No element of x is kept.
+
+    1. K is static, x has a dimension, `rows` has one element, `moments` is 5 x K, and `histogram` has 4096.
+    2. `products` has K(K+1)/2 elements or none.
+    3. The statistics are different arguments of the function, or of the kernel that it is in.
+
+    ```mlir
+    otf.observe %x into %rows, %moments, %histogram, %products : tensor<?x64xf32, #otf.dims<"s">>, tensor<1xi64>, tensor<5x64xf64>,
+        tensor<4096xi64>, tensor<2080xf32>
+    ```
+  }];
+  let arguments = (ins OTF_F32Tensor:$input, TensorOf<[I64]>:$rows, TensorOf<[F64]>:$moments, TensorOf<[I64]>:$histogram,
+                       OTF_F32Tensor:$products);
+  let assemblyFormat = [{
+    $input `into` $rows `,` $moments `,` $histogram `,` $products attr-dict `:` type($input) `,` type($rows) `,` type($moments) `,`
+    type($histogram) `,` type($products)
   }];
   let hasVerifier = 1;
 }

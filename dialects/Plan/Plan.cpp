@@ -76,7 +76,10 @@ LogicalResult KernelOp::verify() {
 
 Operation *KernelOp::getRoot() {
   auto result = cast<ReturnOp>(getBody().front().getTerminator());
-  return result.getOperands().empty() ? nullptr : result.getOperands().front().getDefiningOp();
+  if (!result.getOperands().empty())
+    return result.getOperands().front().getDefiningOp();
+  // An observation has no result: it is the last thing that its kernel does.
+  return dyn_cast_or_null<ObserveOp>(result->getPrevNode());
 }
 
 std::set<std::string> KernelOp::getSymbols() {

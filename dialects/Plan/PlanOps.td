@@ -64,7 +64,7 @@ def Plan_KernelOp : Plan_Op<"kernel", [IsolatedFromAbove, FunctionOpInterface, S
     llvm::ArrayRef<mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     mlir::Region *getCallableRegion() { return &getBody(); }
     bool isDeclaration() { return false; }
-    /// The operator the kernel is about: the one whose results are returned.
+    /// The operator the kernel is about: the one whose results are returned, or an otf.observe, which has none.
     mlir::Operation *getRoot();
     /// The symbols in its types, sizes and extents.
     std::set<std::string> getSymbols();

@@ -14,7 +14,7 @@
 //   }
 //
 // "given" keeps what the file has. "activations": "int8" lets weights that the file has quantized meet int8 activations, as weights
-// that a recipe codes do; "given" leaves them f32. Keys other than `name` and `linear` may be left out.
+// that a recipe codes do; "given" leaves them f32. "static" is one range a tensor from calibration, for "linear" of int8 with "group" 0. Keys other than `name` and `linear` may be left out.
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
 

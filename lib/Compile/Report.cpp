@@ -6,6 +6,7 @@
 #include "lib/Compile/Report.h"
 
 #include "dialects/OTF/Codes.h"
+#include "lib/Analysis/Statistics.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -37,11 +38,14 @@ static Json json(const Tally &tally) {
 }
 
 std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
-                       const std::string &producer, const std::string &model) {
+                       const std::string &producer, const std::string &model,
+                       const Statistics *statistics) {
   Json report;
   report["producer"] = producer;
   report["model"] = model;
   report["recipe"] = Json::parse(printRecipe(recipe));
+  if (statistics)
+    report["calibration"] = {{"source", statistics->source()}, {"model", statistics->model()}};
   Totals totals(weights);
   report["layers"] = json(totals.layers);
   report["vocabulary"] = json(totals.vocabulary);
@@ -67,10 +71,13 @@ std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
                             ? "made anew"
                             : "dequantized"; // no encoding has this grid
     if (weight.isMatrix() && weight.encoding.find("#otf.encoding<f") == std::string::npos)
-      tensor["activations"] = decided->hasAttr(kRowSumsAttribute)  ? "codes as given"
+      tensor["activations"] = decided->hasAttr(kRowSumsAttribute)
+                                  ? decided.getKeepsGiven() ? "codes as given" : "int8, one calibrated range"
                               : decided.getFloatActivations() ? "f32"
                                                               : "int8";
     tensor["outliers"] = weight.outliers;
+    if (auto by = decided->getAttrOfType<mlir::StringAttr>(kScoredByAttribute); by && weight.outliers)
+      tensor["outliers_by"] = by.getValue().str();
     tensor["bytes"] = weight.size;
     tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;
     tensor["relative_error"] = weight.error.relative();

@@ -11,6 +11,8 @@
 
 namespace otf {
 
+class Statistics;
+
 /// Elements and bytes of some weights.
 struct Tally {
   uint64_t tensors = 0, elements = 0, bytes = 0;
@@ -25,7 +27,8 @@ struct Totals {
 
 /// JSON; says nothing about time or place, so equal inputs give equal reports. Call after write().
 std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
-                       const std::string &producer, const std::string &model);
+                       const std::string &producer, const std::string &model,
+                       const Statistics *statistics = nullptr);
 
 /// One line about a weight.
 std::string describe(const StoredWeight &weight);

@@ -21,9 +21,10 @@ namespace otf {
 
 enum class EncodingKind : uint8_t {
   F32, F16, Int8, Int4, Codebook2, Grid8, Grid4, Grid2, Grid8z, Grid4z, Grid2z,
-  Planes3x1, Planes3x2, Planes3x3, Planes3x4, Planes4x1, Planes4x2, Planes4x3
+  Planes3x1, Planes3x2, Planes3x3, Planes3x4, Planes4x1, Planes4x2, Planes4x3,
+  TernarySign
 };
-inline constexpr EncodingKind kLastEncoding = EncodingKind::Planes4x3;
+inline constexpr EncodingKind kLastEncoding = EncodingKind::TernarySign;
 
 /// The default table of codebook2 as four int8, code 0 in the lowest byte; see Codebook2.h.
 inline constexpr uint32_t kCodebook2Table = 0x7d25db83; // 125, 37, -37, -125
@@ -34,6 +35,8 @@ struct Encoding {
   int64_t group = 32;
   /// Codebook2 only.
   uint32_t table = kCodebook2Table;
+  /// TernarySign only, and only to encode: both levels are fitted together.
+  bool jointFit = false;
 };
 
 /// Why a weight cannot be laid out or encoded. The caller adds the tensor's name.
@@ -47,6 +50,7 @@ enum class [[nodiscard]] EncodeStatus : uint8_t {
   NotFinite,
   OutOfRange,
   NoGivenGrid,
+  NoFeedback,
 };
 
 constexpr const char *describe(EncodeStatus status) {
@@ -69,6 +73,8 @@ constexpr const char *describe(EncodeStatus status) {
     return "a scale, zero point or f16 weight is beyond the range of f16";
   case EncodeStatus::NoGivenGrid:
     return "the encoding cannot keep a grid that is given";
+  case EncodeStatus::NoFeedback:
+    return "the encoding cannot be coded with error feedback (int8, int4 and codebook2 can)";
   }
   return "unknown status";
 }
@@ -88,9 +94,14 @@ constexpr bool isGrid(EncodingKind kind) {
   return kind >= EncodingKind::Grid8 && kind <= EncodingKind::Grid2z;
 }
 
+/// Whether a group stores a second parameter: a zero point, or what signs multiply.
 constexpr bool hasZeros(EncodingKind kind) {
-  return kind == EncodingKind::Codebook2 || (isGrid(kind) && kind >= EncodingKind::Grid8z);
+  return kind == EncodingKind::Codebook2 || kind == EncodingKind::TernarySign ||
+         (isGrid(kind) && kind >= EncodingKind::Grid8z);
 }
+
+/// Whether weight = scale · code + zero · (±1), the second a code of its own and not a zero point.
+constexpr bool hasSigns(EncodingKind kind) { return kind == EncodingKind::TernarySign; }
 
 /// Whether scales and zeros are f32 and not f16.
 constexpr bool hasFloatParameters(EncodingKind kind) { return isGrid(kind); }
@@ -124,6 +135,8 @@ constexpr int64_t chunkBytes(EncodingKind kind) {
     return 8 * 12;
   case EncodingKind::Planes3x4:
     return 8 * 16;
+  case EncodingKind::TernarySign:
+    return 8 * 12;
   }
   return 0;
 }

@@ -365,7 +365,8 @@ WeightOp Raiser::weight(onnx::FileBlobAttr blob, StringRef name, RankedTensorTyp
                                  TypeAttr::get(type), where, /*scale=*/FlatSymbolRefAttr(),
                                  /*encoding=*/EncodingAttr(), /*outliers=*/OutliersAttr(),
                                  /*vocabulary=*/UnitAttr(), given, /*keeps_given=*/UnitAttr(),
-                                 /*float_activations=*/UnitAttr());
+                                 /*float_activations=*/UnitAttr(), /*feedback=*/FloatAttr(),
+                                 /*rotation=*/RotationAttr(), /*joint_fit=*/UnitAttr());
   if (taps != 1)
     op->setDiscardableAttr(kTapsAttribute, builder.getI64IntegerAttr(taps));
   symbols.insert(op); // renames on a clash
