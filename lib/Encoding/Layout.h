@@ -24,7 +24,7 @@ enum class EncodingKind : uint8_t {
   Planes3x1, Planes3x2, Planes3x3, Planes3x4, Planes4x1, Planes4x2, Planes4x3,
   TernarySign
 };
-inline constexpr EncodingKind kLastEncoding = EncodingKind::TernarySign;
+inline constexpr EncodingKind kLastEncoding = EncodingKind::Planes4x3;
 
 /// The default table of codebook2 as four int8, code 0 in the lowest byte; see Codebook2.h.
 inline constexpr uint32_t kCodebook2Table = 0x7d25db83; // 125, 37, -37, -125
