@@ -168,7 +168,7 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
       auto made =
           PrologueOp::create(builder, linear.getLoc(), tensorType(builder.getIntegerType(8), sizes),
                              NormKind::none, source, Value(), Value(),
-                             ordered ? Value(linear.getWeight()) : Value(), grid, llvm::APFloat(0.0f));
+                             ordered ? Value(linear.getWeight()) : Value(), grid, llvm::APFloat(0.0f), RotationAttr());
       ++numPrologues;
       linear.getInputMutable().assign(made);
       if (shareable)
