@@ -18,6 +18,9 @@ namespace otf {
 std::unique_ptr<mlir::Pass> createChooseOutliers(ChooseOutliersOptions options,
                                                  WeightReaderFactory open);
 
+/// otf-choose-grids, likewise.
+std::unique_ptr<mlir::Pass> createChooseGrids(ChooseGridsOptions options, WeightReaderFactory open);
+
 /// Registers all passes and pipelines by name. `open` serves otf-choose-outliers.
 void registerOtfPasses(WeightReaderFactory open = {});
 

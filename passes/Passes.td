@@ -11,6 +11,39 @@ include "mlir/Pass/PassBase.td"
 class OtfPass<string argument> : Pass<argument, "mlir::ModuleOp">;
 
 //===------------------------------------------------------------------------------------------===//
+// Calibrate
+//===------------------------------------------------------------------------------------------===//
+
+def InsertObservers : OtfPass<"otf-insert-observers"> {
+  let summary = "observes what each linear contracts with";
+  let description = [{
+    Adds an `otf.observe` behind each distinct tensor that a linear multiplies by a weight, and to `main` the arguments that hold its statistics. Tensors that meet the
+    same weight share one set of statistics, and so do all weights that read them: q, k and v of a layer are one. The set has
+    the name of its first weight; its arguments are "NAME/rows", "NAME/moments", "NAME/histogram", "NAME/products", and `otf.observed` on the others names it.
+    Where linears read `otf.on_grid`, what is observed is on the grid. Matrices that are no weights are not observed.
+    Of channels more than `max-width` there are no products. Run before gains are folded, since a recipe that codes weights keeps them apart.
+
+    ```mlir
+    func.func @main(%x: tensor<4x32xf32> {otf.name = "x"}) -> (tensor<4x8xf32> {otf.name = "y"}) {
+      %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
+      %y = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    // becomes
+    func.func @main(%x: ..., %rows: tensor<1xi64> {otf.name = "q/rows"}, %moments: tensor<5x32xf64> {otf.name = "q/moments"},
+        %histogram: tensor<4096xi64> {otf.name = "q/histogram"}, %products: tensor<528xf32> {otf.name = "q/products"}) -> ... {
+      otf.observe %x into %rows, %moments, %histogram, %products : ...
+      %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
+      %y = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    ```
+  }];
+  let options = [Option<"maxWidth", "max-width", "int64_t", "16384", "channels from which on there are no products">];
+  let statistics = [
+    Statistic<"numObserved", "observed", "Tensors that are observed">,
+    Statistic<"numSets", "sets", "Sets of statistics">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+//===------------------------------------------------------------------------------------------===//
 // Decide
 //===------------------------------------------------------------------------------------------===//
 
@@ -74,9 +107,11 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
 def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
   let summary = "chooses the columns of each coded linear weight that stay in f16";
   let description = [{
-    Scores a column by its L2 norm over all rows, read from the model's files a block of rows at a time, and keeps
+    Scores a column by its L2 norm over all rows, read from the model's files a block of rows at a time, times the mean |x_k| of
+    the channel that it meets, where `statistics` has that weight, and keeps
     the best floor(fraction · K + 0.5) columns; ties go to the lower index. Leaves alone plain encodings,
-    vocabulary tables, and weights that have outliers or a rotation. Without calibration the score knows nothing of activations.
+    vocabulary tables, and weights that have outliers or a rotation. Without calibration the score knows nothing of activations; `otf.scored_by` says which
+    it was.
 
     ```mlir
     otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<codebook2, group = 32>}
@@ -87,10 +122,39 @@ def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
   let options = [
     Option<"fraction", "fraction", "double", "0.035", "part of the columns to keep, from 0 to 1">,
     Option<"model", "model", "std::string", "\"\"", "the model's file, whose folder holds the weights">,
+    Option<"calibration", "statistics", "std::string", "\"\"", "a file of statistics that otf-compile --calibrate made">,
   ];
   let statistics = [
     Statistic<"numWeights", "weights", "Weights given outliers">,
     Statistic<"numColumns", "columns", "Columns kept in f16">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def ChooseGrids : OtfPass<"otf-choose-grids"> {
+  let summary = "chooses one scale and zero point for the activations that an int8 weight meets";
+  let description = [{
+    For each linear weight with codes of int8 and one scale a row, without outliers, that is not the file's own: a grid for the
+    channels it contracts with, from the histogram in `statistics`, as `otf.grid` = [scale, zero] on each linear. Of all ranges that hold 0 the one with the least
+    expected squared error of rounding and clipping is taken. The weight's encoding becomes grid8, `otf.row_scales` are max |w| / 127 of each row, and `otf.row_sums` those
+    of its codes; so the linear adds integers, as with a file that is quantized on both sides. A weight that the statistics lack keeps int8, and its
+    activations are quantized as they come.
+
+    ```mlir
+    otf.weight @q : tensor<2x32xf32> = ... {encoding = #otf.encoding<int8, group = 0>}
+    %y = otf.linear %x, %w : ...
+    // becomes
+    otf.weight @q : tensor<2x32xf32> = ... {encoding = #otf.encoding<grid8, group = 0>, otf.row_scales = dense<...>, otf.row_sums = dense<...>}
+    %y = otf.linear %x, %w {otf.grid = array<f32: 0.02, -3.0>} : ...
+    ```
+  }];
+  let options = [
+    Option<"model", "model", "std::string", "\"\"", "the model's file, whose folder holds the weights">,
+    Option<"calibration", "statistics", "std::string", "\"\"", "a file of statistics that otf-compile --calibrate made">,
+  ];
+  let statistics = [
+    Statistic<"numWeights", "weights", "Weights whose activations have a grid">,
+    Statistic<"numKept", "kept", "Weights whose activations are quantized as they come">,
   ];
   let dependentDialects = ["::otf::OTFDialect"];
 }
@@ -196,7 +260,7 @@ def Encode : OtfPass<"otf-encode"> {
     columns, whose order is the weight's own. The bytes are encoded while the plan is written, so IR never holds them.
 
     Where a linear reads `otf.on_grid` and its weight keeps the file's codes, the prologue takes over that grid, zero · Σ W
-    (`otf.row_sums` of the weight) comes off the sums, and scales (`otf.row_scales`) are applied to what is left. Any other reader of `otf.on_grid` gets its scalar program.
+    (`otf.row_sums` of the weight) comes off the sums, and scales (`otf.row_scales`) are applied to what is left. A linear with `otf.grid` reads that grid first. Any other reader of `otf.on_grid` gets its scalar program.
 
     ```mlir
     %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>

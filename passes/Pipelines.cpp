@@ -34,7 +34,15 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     ChooseOutliersOptions outliers;
     outliers.fraction = options.outliers;
     outliers.model = options.model;
-    manager.addPass(createChooseOutliers(outliers, std::move(open)));
+    outliers.calibration = options.statistics;
+    manager.addPass(createChooseOutliers(outliers, open));
+  }
+  // Then what int8 weights are multiplied with.
+  if (options.staticGrids) {
+    ChooseGridsOptions grids;
+    grids.model = options.model;
+    grids.calibration = options.statistics;
+    manager.addPass(createChooseGrids(grids, std::move(open)));
   }
   // A weight with outliers is not rotated.
   if (options.rotation != "none") {
@@ -90,6 +98,7 @@ void otf::buildLowerPipeline(OpPassManager &manager) {
 void otf::registerOtfPasses(WeightReaderFactory open) {
   // The first registration of a name stands.
   registerPass([open] { return createChooseOutliers({}, open); });
+  registerPass([open] { return createChooseGrids({}, open); });
   registerPipelinePasses();
 
   PassPipelineRegistration<DecideOptions>(

@@ -40,6 +40,11 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
   Option<double> feedback{*this, "feedback",
                           llvm::cl::desc("damping of error feedback, or 0 for nearest codes"),
                           llvm::cl::init(0.0)};
+  Option<bool> staticGrids{*this, "static-grids",
+                           llvm::cl::desc("one grid a tensor for activations of int8 weights"),
+                           llvm::cl::init(false)};
+  Option<std::string> statistics{*this, "statistics",
+                                 llvm::cl::desc("a file that otf-compile --calibrate made")};
   Option<std::string> model{*this, "model",
                             llvm::cl::desc("the model's file, whose folder holds the weights")};
 };

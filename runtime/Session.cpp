@@ -25,6 +25,8 @@ std::optional<int64_t> byteCount(ElementType type, std::span<const int64_t> shap
 }
 
 std::byte *Session::Input::data() {
+  if (lent)
+    return lent;
   auto at = reinterpret_cast<uintptr_t>(bytes.data());
   return bytes.data() + (kAlignment - at % kAlignment) % kAlignment;
 }
@@ -84,7 +86,8 @@ static Status checkLimit(const TensorInfo &input, const void *data, int64_t byte
   return {};
 }
 
-Status Session::setInput(std::string_view name, const TensorView &value) {
+/// Which input it is.
+Result<size_t> Session::checkInput(std::string_view name, const TensorView &value, int64_t &size) const {
   size_t index = 0;
   for (; index < inputs.size(); ++index)
     if (name == (index < plan.inputs.size() ? plan.inputs[index].name
@@ -116,14 +119,40 @@ Status Session::setInput(std::string_view name, const TensorView &value) {
     OTF_TRY(type == ElementType::i64
                 ? checkLimit<int64_t>(plan.inputs[index], value.data, *bytes)
                 : checkLimit<int32_t>(plan.inputs[index], value.data, *bytes));
+  size = *bytes;
+  return index;
+}
 
-  Input &input = inputs[index];
-  input.shape.assign(value.shape.begin(), value.shape.begin() + ptrdiff_t(shape.size()));
-  if (input.bytes.size() < size_t(*bytes) + kAlignment)
-    input.bytes.resize(size_t(*bytes) + kAlignment);
-  if (*bytes)
-    std::memcpy(input.data(), value.data, size_t(*bytes));
-  input.size = *bytes;
+Status Session::setInput(std::string_view name, const TensorView &value) {
+  int64_t bytes = 0;
+  Result<size_t> index = checkInput(name, value, bytes);
+  if (!index.ok())
+    return index.status();
+  Input &input = inputs[index.value()];
+  size_t rank = index.value() < plan.inputs.size() ? plan.inputs[index.value()].shape.size()
+                                                   : plan.states[index.value() - plan.inputs.size()].shape.size();
+  input.shape.assign(value.shape.begin(), value.shape.begin() + ptrdiff_t(rank));
+  input.lent = nullptr;
+  if (input.bytes.size() < size_t(bytes) + kAlignment)
+    input.bytes.resize(size_t(bytes) + kAlignment);
+  if (bytes)
+    std::memcpy(input.data(), value.data, size_t(bytes));
+  input.size = bytes;
+  input.given = true;
+  return {};
+}
+
+Status Session::lendInput(std::string_view name, const TensorView &value, void *memory) {
+  int64_t bytes = 0;
+  Result<size_t> index = checkInput(name, value, bytes);
+  if (!index.ok())
+    return index.status();
+  if (!device.hostVisible() || index.value() >= plan.inputs.size())
+    return usageError("input '", name, "': only memory that a CPU reads can be lent, and no state");
+  Input &input = inputs[index.value()];
+  input.shape.assign(value.shape.begin(), value.shape.end());
+  input.lent = static_cast<std::byte *>(memory);
+  input.size = bytes;
   input.given = true;
   return {};
 }

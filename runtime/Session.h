@@ -66,6 +66,10 @@ public:
   /// next run). Name, type and number of axes are checked here, extents when run() knows them all.
   Status setInput(std::string_view name, const TensorView &value);
 
+  /// Makes the caller's memory this input, which the plan then reads and writes where it lies: statistics that `otf.observe` adds
+  /// to. `value` is as for setInput, and stays valid as long as the session. Only where hostVisible().
+  Status lendInput(std::string_view name, const TensorView &value, void *memory);
+
   /// Runs the program once and waits for it. After a failure there are no outputs; states are as
   /// before, unless new ones were given or the device failed: then they are empty.
   Status run();
@@ -108,10 +112,12 @@ private:
     std::vector<std::byte> bytes; // aligned by hand, see data()
     int64_t size = 0;
     bool given = false;
+    std::byte *lent = nullptr; // instead of bytes
     std::byte *data();
   };
 
   Session(const PlanFile &plan, const Device &device, std::unique_ptr<Queue> queue);
+  Result<size_t> checkInput(std::string_view name, const TensorView &value, int64_t &bytes) const;
   Status bindSizes();
   Status prepareStates();
 

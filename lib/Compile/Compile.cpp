@@ -5,10 +5,12 @@
 
 #include "lib/Compile/Compile.h"
 
+#include "lib/Analysis/Statistics.h"
 #include "lib/Compile/ErrorPrinter.h"
 #include "lib/Compile/Footprint.h"
 #include "lib/Compile/Generation.h"
 #include "lib/Compile/KeepGiven.h"
+#include "lib/Compile/ModelKey.h"
 #include "lib/Compile/PlanAssembly.h"
 #include "lib/Compile/Progress.h"
 #include "lib/Compile/Report.h"
@@ -16,6 +18,7 @@
 #include "lib/Compile/WeightRows.h"
 #include "lib/Import/Importer.h"
 #include "lib/Plan/Writer.h"
+#include "passes/Passes.h"
 #include "passes/Pipelines.h"
 #include "passes/Raise/Raise.h"
 
@@ -58,8 +61,11 @@ public:
       : options(options), context(MLIRContext::Threading::DISABLED), errors(context, progress) {}
 
   CompileStatus run();
+  CompileStatus identify(ModelIdentity &identity);
 
 private:
+  CompileStatus status(LogicalResult result);
+  LogicalResult findStatistics();
   LogicalResult import();
   LogicalResult runPasses(Emit stage);
   LogicalResult emitText(llvm::function_ref<void(llvm::raw_ostream &)> print);
@@ -82,6 +88,7 @@ private:
   std::unique_ptr<ModelFile> file;
   OwningOpRef<ModuleOp> module;
   bool missing = false;
+  std::optional<Statistics> statistics;
 };
 
 } // namespace
@@ -106,7 +113,7 @@ LogicalResult Compilation::import() {
 
 /// The passes that lead to `stage` from the one before.
 static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
-                      const FileSet &files) {
+                      const FileSet &files, const Statistics *statistics, bool observe) {
   auto orPlain = [](const std::string &encoding) {
     return encoding == "given" ? std::string("f32") : encoding;
   };
@@ -128,8 +135,13 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.rotation = recipe.rotation;
     decide.rotationBlock = recipe.rotationBlock;
     decide.seed = recipe.seed;
+    decide.staticGrids = recipe.activations == "static";
+    if (statistics)
+      decide.statistics = statistics->path();
     buildDecidePipeline(passes, decide, readWeightsFrom(files));
     passes.addPass(createKeepGiven({recipe.linear == "given", recipe.vocabulary == "given", recipe.activations == "int8"}, files));
+    if (observe)
+      passes.addPass(createInsertObservers());
     return;
   }
   case Emit::quantized:
@@ -151,7 +163,7 @@ LogicalResult Compilation::runPasses(Emit stage) {
       "", "understanding operators", "choosing encodings", "rewriting", "fusing", "planning"};
   progress.show(doing[size_t(stage)]);
   PassManager passes(&context);
-  addPasses(passes, stage, options.recipe, file->files());
+  addPasses(passes, stage, options.recipe, file->files(), statistics ? &*statistics : nullptr, options.observed != nullptr);
   if (succeeded(passes.run(*module)))
     return success();
   if (errors.count() != 0)
@@ -208,6 +220,33 @@ LogicalResult Compilation::writeWeights(StreamEncoder &weights, plan::Writer *wr
     llvm::errs() << describe(weight) << "\n";
   };
   return weights.write(file->files(), sink, options.threads, told);
+}
+
+std::string defaultStatistics(const std::string &modelFile) { return modelFile + ".calibration.safetensors"; }
+
+/// Opens the statistics that the recipe uses, and sees that they are about this model.
+LogicalResult Compilation::findStatistics() {
+  const Recipe &recipe = options.recipe;
+  bool isNeeded = recipe.activations == "static", isUsed = isNeeded || recipe.outliers > 0;
+  std::string path = options.statistics;
+  if (path.empty() && isUsed && !options.ignoreStatistics && options.observed == nullptr) {
+    path = defaultStatistics(file->path().str());
+    if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+      path.clear();
+  }
+  if (path.empty())
+    return isNeeded ? fail(file->path() + ": recipe '" + recipe.name +
+                           "' gives activations one range a tensor, and nothing is known of them (give --calibrate=TEXT, or a folder of .npy)")
+                    : success();
+  llvm::Expected<Statistics> opened = Statistics::open(path);
+  if (!opened)
+    return fail(llvm::toString(opened.takeError()));
+  std::string key = modelKey(*module, file->files());
+  if (opened->model() != key)
+    return fail(path + ": these statistics are of another model (they are of " + opened->model() + ", and " + file->path() + " is " + key +
+                "; calibrate again, or leave them out with --calibrate=none)");
+  statistics = std::move(*opened);
+  return success();
 }
 
 void Compilation::summarise(const StreamEncoder &weights, const std::vector<Section> &sections) {
@@ -322,7 +361,7 @@ LogicalResult Compilation::emitPlan() {
   if (writer)
     writer->endSection();
 
-  std::string report = makeReport(*weights, options.recipe, producer, assembly.model);
+  std::string report = makeReport(*weights, options.recipe, producer, assembly.model, statistics ? &*statistics : nullptr);
   std::vector<Section> sections;
   auto addCode = [&](SectionKind kind, std::vector<CodeBlob> &blobs,
                      std::vector<plan::model::Code> &table) {
@@ -372,6 +411,12 @@ LogicalResult Compilation::emitPlan() {
       return fail(options.report + ": cannot be written (" + llvm::toString(std::move(error)) +
                   ")");
   }
+  if (options.observed) {
+    for (auto weight : module->getOps<WeightOp>())
+      if (auto set = weight->getAttrOfType<StringAttr>("otf.observed"))
+        (*options.observed)[weight.getSymName().str()] = set.getValue().str();
+    return success();
+  }
   summarise(*weights, sections);
   if (options.dryRun && failed(foretell(*metadata)))
     return failure();
@@ -382,15 +427,23 @@ LogicalResult Compilation::emitPlan() {
   return success();
 }
 
+CompileStatus Compilation::status(LogicalResult result) {
+  progress.clear();
+  errors.flush();
+  return succeeded(result) ? CompileStatus::done
+         : missing         ? CompileStatus::missing
+                           : CompileStatus::badInput;
+}
+
+CompileStatus Compilation::identify(ModelIdentity &identity) {
+  if (failed(import()))
+    return status(failure());
+  identity = {modelKey(*module, file->files()), file->path().str()};
+  return status(success());
+}
+
 CompileStatus Compilation::run() {
-  auto status = [&](LogicalResult result) {
-    progress.clear();
-    errors.flush();
-    return succeeded(result) ? CompileStatus::done
-           : missing         ? CompileStatus::missing
-                             : CompileStatus::badInput;
-  };
-  if (failed(import()) || failed(checkOutput()))
+  if (failed(import()) || failed(checkOutput()) || failed(findStatistics()))
     return status(failure());
   Emit last = options.emit > Emit::planned ? Emit::planned : options.emit;
   for (int stage = int(Emit::imported); stage <= int(last); ++stage)
@@ -415,6 +468,12 @@ CompileStatus Compilation::run() {
   default:
     return status(emitText([&](auto &out) { module->print(out); }));
   }
+}
+
+CompileStatus identifyModel(const std::string &model, ModelIdentity &identity) {
+  CompileOptions options;
+  options.model = model;
+  return Compilation(options).identify(identity);
 }
 
 CompileStatus compile(const CompileOptions &options) { return Compilation(options).run(); }

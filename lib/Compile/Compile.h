@@ -7,6 +7,7 @@
 
 #include "lib/Compile/Recipe.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,28 @@ struct CompileOptions {
   bool dryRun = false; ///< do all the work and say what the plan would be, but write none
   bool verbose = false;
   unsigned threads = 2; ///< that encode weights
+  /// What --calibrate made. Empty: for recipes that use statistics, those beside the model (defaultStatistics) if there are any.
+  std::string statistics;
+  bool ignoreStatistics = false; ///< also those beside the model
+  /// If not null, the plan observes what its linears read (otf-insert-observers), and this becomes the set of each weight by name.
+  /// Nothing is printed then.
+  std::map<std::string, std::string> *observed = nullptr;
 };
 
 /// Exit statuses of tools.
 enum class CompileStatus { done = 0, badInput = 1, missing = 3 };
+
+/// A model as files of statistics know it.
+struct ModelIdentity {
+  std::string key;  ///< see ModelKey.h
+  std::string file; ///< the model's file
+};
+
+/// Reads the graph alone. Errors are printed as by compile().
+CompileStatus identifyModel(const std::string &model, ModelIdentity &identity);
+
+/// Where a calibration is kept and looked for: model.onnx.calibration.safetensors beside model.onnx.
+std::string defaultStatistics(const std::string &modelFile);
 
 /// Errors go to standard error, a line each: "error: <file>: <node or tensor>: <what> (<why>)".
 /// Unless it is done, no file has been made or changed.

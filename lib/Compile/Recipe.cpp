@@ -21,6 +21,8 @@ using Json = nlohmann::ordered_json;
 // `turboquant` is another: rows rotated by Hadamard matrices, then a ternary code at the mean magnitude and the sign of what it leaves.
 // `given-a8` leaves weights that are quantized already and runs them on int8 activations, which is what `accuracy_level` 4 of
 // ONNX Runtime's MatMulNBits allows. `planes2` to `planes4` code linears by trellis at that many bits and one scale a row.
+// `w8a8` has one scale a row, and one range a tensor of activations, which calibration gives: sums of integers, as in files that
+// are quantized on both sides.
 // The vocabulary is kept wider than the linears: an embedding row has no neighbours that average
 // its error away.
 static const Recipe builtin[] = {
@@ -29,6 +31,7 @@ static const Recipe builtin[] = {
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
     {"turboquant", "ternary_sign", "f16", 64, 0, "given", -1, "published", "linear", 0, 0, "hadamard"},
+    {"w8a8", "int8", "int8", 0, 0, "static"},
     {"given-a8", "given", "given", 32, 0, "int8"},
     {"planes2", "planes3x2", "int8", 0, 0, "given", 32},
     {"planes3", "planes3x3", "int8", 0, 0, "given", 32},
@@ -203,8 +206,10 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
   }
   if (const Json *activations = reader.find("activations", Json::value_t::string, "a string")) {
     recipe.activations = activations->get<std::string>();
-    if (recipe.activations != "given" && recipe.activations != "int8")
-      reader.complain("'activations' must be given or int8, not " + llvm::Twine(activations->dump()));
+    if (recipe.activations == "static" && (recipe.linear != "int8" || recipe.group != 0 || recipe.outliers != 0))
+      reader.complain("'activations' of static need 'linear' of int8, 'group' of 0 and no outliers");
+    if (recipe.activations != "given" && recipe.activations != "int8" && recipe.activations != "static")
+      reader.complain("'activations' must be given, int8 or static, not " + llvm::Twine(activations->dump()));
   }
   if (const Json *fit = reader.find("fit", Json::value_t::string, "a string")) {
     recipe.fit = fit->get<std::string>();

@@ -14,7 +14,8 @@
 //   }
 //
 // "given" keeps what the file has. "activations": "int8" lets weights that the file has quantized meet int8 activations, as weights
-// that a recipe codes do; "given" leaves them f32. Keys other than `name` and `linear` may be left out.
+// that a recipe codes do; "given" leaves them f32. "static" is one range a tensor from calibration, for "linear" of int8 with "group" 0. Keys
+// other than `name` and `linear` may be left out.
 //
 // "rotation": "hadamard" or "kronecker" rotates linears' weights and inputs (otf-choose-rotations) before they are coded, in blocks of at
 // most "rotation-block" columns, with random signs if "seed" is not 0. "fit": "joint" fits both levels of ternary_sign together,

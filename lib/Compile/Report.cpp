@@ -6,6 +6,7 @@
 #include "lib/Compile/Report.h"
 
 #include "dialects/OTF/Codes.h"
+#include "lib/Analysis/Statistics.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -125,12 +126,15 @@ static Json json(const StoredWeight &weight) {
                           ? "made anew"
                           : "dequantized"; // no encoding has this grid
   if (weight.isMatrix() && weight.encoding.find("#otf.encoding<f") == std::string::npos)
-    tensor["activations"] = decided->hasAttr(kRowSumsAttribute) ? "codes as given"
-                            : decided.getFloatActivations()     ? "f32"
-                                                                : "int8";
+    tensor["activations"] = decided->hasAttr(kRowSumsAttribute)
+                                ? decided.getKeepsGiven() ? "codes as given" : "int8, one calibrated range"
+                            : decided.getFloatActivations() ? "f32"
+                                                            : "int8";
   if (matrix)
     tensor["group"] = matrix.getEncoding().getGroup(); // columns; 0: a row, or no scales at all
   tensor["outliers"] = weight.outliers;
+  if (auto by = decided->getAttrOfType<mlir::StringAttr>(kScoredByAttribute); by && weight.outliers)
+    tensor["outliers_by"] = by.getValue().str();
   if (!weight.rotation.empty())
     tensor["rotation"] = weight.rotation;
   if (decided.getJointFit())
@@ -146,11 +150,14 @@ static Json json(const StoredWeight &weight) {
 }
 
 std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
-                       const std::string &producer, const std::string &model) {
+                       const std::string &producer, const std::string &model,
+                       const Statistics *statistics) {
   Json report;
   report["producer"] = producer;
   report["model"] = model;
   report["recipe"] = Json::parse(printRecipe(recipe));
+  if (statistics)
+    report["calibration"] = {{"source", statistics->source()}, {"model", statistics->model()}};
   Totals totals(weights);
   report["linear_bits_per_weight"] = totals.linears.bits();
   report["linears"] = json(totals.linears);

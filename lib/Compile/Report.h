@@ -11,6 +11,8 @@
 
 namespace otf {
 
+class Statistics;
+
 /// Elements and bytes of some weights, what the model's files spend on them, and what coding changed.
 struct Tally {
   uint64_t tensors = 0, elements = 0, bytes = 0, fileBytes = 0;
@@ -42,7 +44,8 @@ std::string reportTable(const StreamEncoder &weights);
 
 /// JSON; says nothing about time or place, so equal inputs give equal reports. Call after write().
 std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
-                       const std::string &producer, const std::string &model);
+                       const std::string &producer, const std::string &model,
+                       const Statistics *statistics = nullptr);
 
 /// One line about a weight.
 std::string describe(const StoredWeight &weight);

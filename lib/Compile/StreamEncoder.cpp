@@ -158,6 +158,8 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
       key += " taps " + std::to_string(taps);
     if (weight.getGivenAttr())
       key += text(weight.getGivenAttr()) + (weight.getKeepsGiven() ? " kept" : "") + (weight->hasAttr(kRowScalesAttribute) ? " codes" : "");
+    else if (weight->hasAttr(kRowScalesAttribute))
+      key += " codes";
     auto [it, fresh] = known.try_emplace(key, encoder.weights.size());
     encoder.uses[use] = it->second;
     if (!fresh) {
@@ -271,6 +273,18 @@ static const GivenGrid *gridOf(const GivenWeight &given, int64_t bits, bool isSi
   return &grid;
 }
 
+/// Makes rows that have a scale each the codes of otf-choose-grids.
+static void toCodes(DenseFPElementsAttr scales, int64_t first, int64_t rows, int64_t columns, Block &block) {
+  auto scale = scales.value_begin<float>() + first;
+  for (int64_t row = 0; row < rows; ++row, ++scale)
+    for (float &value : llvm::MutableArrayRef(block.floats).slice(size_t(row * columns), size_t(columns))) {
+      double code = codeOf(value, *scale), difference = double(value) - code * double(*scale);
+      block.error.weight += double(value) * double(value);
+      block.error.difference += difference * difference;
+      value = float(code);
+    }
+}
+
 static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, Sink sink,
                                std::vector<Block> &blocks, unsigned threads) {
   const TileEncoder &tiles = *stored.tiles;
@@ -282,6 +296,9 @@ static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, S
     blockRows = std::max(blockRows, std::min(kTransposedRows, rowsIn(kMostBlockBytes)));
   blockRows = std::min(blockRows, int64_t(llvm::alignTo(stored.rows, 8)));
   fit(blocks, threads, blockRows * columns * 4 + blockRows / 8 * tiles.tileBytes());
+  std::optional<DenseFPElementsAttr> rowScales;
+  if (auto scales = stored.weight->getAttrOfType<DenseFPElementsAttr>(kRowScalesAttribute); scales && !stored.weight.getGiven())
+    rowScales = scales;
   auto make = [&](int64_t first, int64_t rows, Block &block) -> std::string {
     block.floats.resize(size_t(rows * columns));
     block.bytes.resize(size_t((rows + 7) / 8 * tiles.tileBytes()));
@@ -297,6 +314,12 @@ static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, S
       EncodingKind kind = cast<MatrixType>(stored.content).getEncoding().getKind();
       bool zeros = kind == EncodingKind::grid8z || kind == EncodingKind::grid4z || kind == EncodingKind::grid2z;
       grid = gridOf(*source.given(), given.getBits(), given.getIsSigned(), zeros, first, rows, block.grid);
+    } else if (rowScales) {
+      toCodes(*rowScales, first, rows, columns, block);
+      block.grid.scales.assign(size_t(rows * tiles.groups()), 1);
+      CodingError exact;
+      const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), exact, &block.grid);
+      return bad ? bad : "";
     }
     const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), block.error, grid);
     return bad ? bad : "";

@@ -8,6 +8,7 @@
 #include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Import/GivenWeight.h"
 #include "lib/Import/WeightSource.h"
+#include "dialects/OTF/Codes.h"
 #include "dialects/OTF/Taps.h"
 #include "lib/Encoding/Rotation.h"
 #include "lib/Reference/Failure.h"
@@ -103,6 +104,8 @@ llvm::Expected<Content> readMatrix(WeightOp weight, MatrixType type, const FileS
   if (!scale)
     return scale.takeError();
   Source source(files, weight, matrix.rows, matrix.columns);
+  if (!weight.getGiven() && weight->hasAttr(kRowScalesAttribute))
+    return llvm::createStringError("its rows are codes with a scale each, which only a plan holds");
   std::optional<GivenWeight> given;
   if (weight.getGiven()) {
     if (weight.getKeepsGiven())

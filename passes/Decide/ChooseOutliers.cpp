@@ -3,9 +3,13 @@
 // Columns of large weights stay in f16.
 //
 // Problem: a few columns carry much of a weight's energy, and coarse codes lose it.
-// Approach: rank columns by their L2 norm. Rows stream through one block, so memory does not grow
+// Approach: rank columns by their L2 norm, times the mean |x| of the channel that each meets where calibration has seen it:
+// a large weight on a channel that is always small costs nothing. Rows stream through one block, so memory does not grow
 // with the weight; sums are f64 in row order, so the choice does not depend on the block.
 
+#include "lib/Analysis/Statistics.h"
+
+#include "dialects/OTF/Codes.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
@@ -89,6 +93,15 @@ struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
       module.emitError() << getArgument() << ": " << llvm::toString(reader.takeError());
       return signalPassFailure();
     }
+    std::optional<Statistics> known;
+    if (!calibration.empty()) {
+      llvm::Expected<Statistics> opened = Statistics::open(calibration);
+      if (!opened) {
+        module.emitError() << getArgument() << ": " << llvm::toString(opened.takeError());
+        return signalPassFailure();
+      }
+      known = std::move(*opened);
+    }
     for (WeightOp weight : candidates) {
       llvm::Expected<SmallVector<double>> scores = squares(**reader, weight);
       if (!scores) {
@@ -98,6 +111,13 @@ struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
       auto count = int64_t(std::floor(fraction * double(scores->size()) + 0.5));
       if (count == 0)
         continue;
+      const ChannelStatistics *channels = known ? known->find(weight.getSymName()) : nullptr;
+      if (channels && channels->channels != int64_t(scores->size()))
+        channels = nullptr;
+      if (channels) // of squares, as the norms are
+        for (auto [k, score] : llvm::enumerate(*scores))
+          score *= channels->meanAbsolute(int64_t(k)) * channels->meanAbsolute(int64_t(k));
+      weight->setAttr(kScoredByAttribute, StringAttr::get(&getContext(), channels ? "column norm times mean |x|" : "column norm"));
       weight.setOutliersAttr(OutliersAttr::get(&getContext(), best(*scores, count)));
       ++numWeights;
       numColumns += count;

@@ -32,7 +32,7 @@ namespace {
 
 bool hasKernel(Operation *op) {
   return isa<LinearOp, EmbeddingOp, NormOp, RotateOp, PrologueOp, RopeOp, AppendOp, AttentionOp,
-             ComputeOp, tensor::GenerateOp>(op);
+             ObserveOp, ComputeOp, tensor::GenerateOp>(op);
 }
 
 /// The names d0, d1, … of the distinct sizes met so far.

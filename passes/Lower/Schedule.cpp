@@ -173,11 +173,20 @@ FailureOr<otf::Size> substituted(plan::LaunchOp launch, const otf::Size &size) {
   return result;
 }
 
+/// Channels on a side of what a work item of otf.observe adds up: OTF_OBSERVE_BLOCK of the kernels.
+constexpr int64_t kObservedBlock = 48;
+
 FailureOr<otf::Size> extentOf(plan::LaunchOp launch, Operation *root) {
   if (auto linear = dyn_cast<LinearOp>(root))
     return otf::Size((linear.getWeight().getType().getRows() + 7) / 8);
   if (auto compute = dyn_cast<ComputeOp>(root)) // its own, with the launch's sizes for d0, d1, …
     return substituted(launch, *otf::Size::parse(compute.getExtent()));
+  if (auto observe = dyn_cast<ObserveOp>(root)) { // blocks of the lower triangle of products, or of its diagonal
+    int64_t channels = cast<RankedTensorType>(observe.getInput().getType()).getShape().back();
+    int64_t blocks = (channels + kObservedBlock - 1) / kObservedBlock;
+    bool hasProducts = cast<RankedTensorType>(observe.getProducts().getType()).getDimSize(0) != 0;
+    return otf::Size(hasProducts ? blocks * (blocks + 1) / 2 : blocks);
+  }
   Value counted; // of which the first three dimensions are the items
   if (auto rope = dyn_cast<RopeOp>(root))
     counted = rope.getInput();

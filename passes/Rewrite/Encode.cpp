@@ -121,6 +121,23 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     result.replaceUsesWithIf(scaled, [&](OpOperand &use) { return !scaled->isProperAncestor(use.getOwner()); });
   }
 
+  /// What otf-choose-grids decided, as a model that is quantized says it. Linears that read one tensor on equal grids share it.
+  void readOnGrid(LinearOp linear) {
+    auto decided = linear->getAttrOfType<DenseF32ArrayAttr>(kGridAttribute);
+    if (!decided || decided.size() != 2)
+      return;
+    Value input = linear.getInput();
+    OnGridOp &shared = grids[{linear->getBlock(), input.getAsOpaquePointer(), decided.getAsOpaquePointer()}];
+    if (!shared) {
+      OpBuilder builder(linear);
+      auto type = RankedTensorType::get({2}, builder.getF32Type());
+      auto grid = arith::ConstantOp::create(builder, linear.getLoc(), DenseElementsAttr::get(type, decided.asArrayRef()));
+      shared = OnGridOp::create(builder, linear.getLoc(), input.getType(), input, grid);
+    }
+    linear.getInputMutable().assign(shared);
+    linear->removeAttr(kGridAttribute);
+  }
+
   void makePrologue(LinearOp linear, SymbolTable &symbols) {
     auto matrix = linear.getWeight().getType();
     auto input = cast<RankedTensorType>(linear.getInput().getType());
@@ -131,7 +148,7 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     auto onGrid = linear.getInput().getDefiningOp<OnGridOp>();
     auto sums = weight ? weight->getAttrOfType<DenseFPElementsAttr>(kRowSumsAttribute) : DenseFPElementsAttr();
     Value grid, source = linear.getInput();
-    if (onGrid && sums && weight.getKeepsGiven() && matrix.getOutliers() == 0) {
+    if (onGrid && sums && matrix.getOutliers() == 0) {
       grid = onGrid.getGrid();
       source = onGrid.getInput();
     } else if (weight && weight.getFloatActivations()) {
@@ -172,6 +189,8 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     if (!valid)
       return signalPassFailure();
     prologues.clear();
+    grids.clear();
+    getOperation().walk([&](LinearOp linear) { readOnGrid(linear); });
     // In program order, so the first reader's place is before all others.
     getOperation().walk([&](LinearOp linear) { makePrologue(linear, symbols); });
     getOperation().walk([&](OnGridOp op) {
@@ -183,6 +202,7 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
   }
 
   std::map<std::tuple<Block *, void *, const void *, void *>, PrologueOp> prologues;
+  std::map<std::tuple<Block *, void *, const void *>, OnGridOp> grids;
 };
 
 } // namespace

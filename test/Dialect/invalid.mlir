@@ -342,6 +342,31 @@ func.func @rope_rule_3_dynamic(%x: tensor<1x4x5x16xf32>, %t: tensor<1x5x?xf32, #
 
 // -----
 
+func.func @observe_rule_1(%x: tensor<4x8xf32>, %r: tensor<1xi64>, %m: tensor<4x8xf64>, %h: tensor<4096xi64>, %p: tensor<36xf32>) {
+  // expected-error@+1 {{expects rows of [1], moments of [5, 8] and a histogram of [4096], got 'tensor<1xi64>', 'tensor<4x8xf64>' and}}
+  otf.observe %x into %r, %m, %h, %p : tensor<4x8xf32>, tensor<1xi64>, tensor<4x8xf64>, tensor<4096xi64>, tensor<36xf32>
+  return
+}
+
+// -----
+
+func.func @observe_rule_2(%x: tensor<4x8xf32>, %r: tensor<1xi64>, %m: tensor<5x8xf64>, %h: tensor<4096xi64>, %p: tensor<64xf32>) {
+  // expected-error@+1 {{expects 36 products or none, got 'tensor<64xf32>'}}
+  otf.observe %x into %r, %m, %h, %p : tensor<4x8xf32>, tensor<1xi64>, tensor<5x8xf64>, tensor<4096xi64>, tensor<64xf32>
+  return
+}
+
+// -----
+
+func.func @observe_rule_3(%x: tensor<4x8xf32>, %r: tensor<1xi64>, %m: tensor<5x8xf64>, %h: tensor<4096xi64>) {
+  %p = arith.constant dense<0.0> : tensor<36xf32>
+  // expected-error@+1 {{adds to memory that is no argument, or one of two statistics}}
+  otf.observe %x into %r, %m, %h, %p : tensor<4x8xf32>, tensor<1xi64>, tensor<5x8xf64>, tensor<4096xi64>, tensor<36xf32>
+  return
+}
+
+// -----
+
 func.func @append_heads(%past: !otf.state<2x16xf32>, %x: tensor<1x3x5x16xf32>) {
   // expected-error@+1 {{cannot append 'tensor<1x3x5x16xf32>' to '!otf.state<2x16xf32>'}}
   %0 = otf.append %past, %x : (!otf.state<2x16xf32>, tensor<1x3x5x16xf32>) -> !otf.state<2x16xf32>

@@ -112,6 +112,16 @@ func.func @attention(%q: tensor<?x?x4x16xf32, #otf.dims<"b", "s">>, %new: tensor
   return %2 : tensor<?x?x4x16xf32, #otf.dims<"b", "s">>
 }
 
+// CHECK-LABEL: func.func @observe
+func.func @observe(%x: tensor<?x64xf32, #otf.dims<"s">>, %rows: tensor<1xi64>, %moments: tensor<5x64xf64>, %histogram: tensor<4096xi64>,
+                   %products: tensor<2080xf32>, %none: tensor<0xf32>) {
+  // CHECK: otf.observe %{{.*}} into %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : tensor<?x64xf32, #otf.dims<"s">>, tensor<1xi64>, tensor<5x64xf64>, tensor<4096xi64>, tensor<2080xf32>
+  otf.observe %x into %rows, %moments, %histogram, %products : tensor<?x64xf32, #otf.dims<"s">>, tensor<1xi64>, tensor<5x64xf64>, tensor<4096xi64>, tensor<2080xf32>
+  // CHECK: otf.observe {{.*}} tensor<0xf32>
+  otf.observe %x into %rows, %moments, %histogram, %none : tensor<?x64xf32, #otf.dims<"s">>, tensor<1xi64>, tensor<5x64xf64>, tensor<4096xi64>, tensor<0xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @places_and_sinks
 func.func @places_and_sinks(%q: tensor<?x4x?x16xf32, #otf.dims<"b", "s">>, %past: !otf.state<2x16xf32>,
                             %new: tensor<?x2x?x16xf32, #otf.dims<"b", "s">>, %at: tensor<?xi64, #otf.dims<"b">>, %sink: tensor<4xf32>)

@@ -5,6 +5,11 @@
 // RUN: otf-opt %s --otf-choose-outliers="fraction=0.4 model=%t/model.onnx" --otf-choose-outliers="fraction=1.0 model=%t/model.onnx" | FileCheck %s
 // RUN: otf-opt %s --otf-choose-outliers="fraction=0.1 model=%t/model.onnx" | FileCheck %s --check-prefix=HALF
 // RUN: otf-opt %s --otf-choose-outliers="fraction=0.09 model=%t/model.onnx" | FileCheck %s --check-prefix=NONE
+// RUN: %python %S/Inputs/statistics.py %t/s.safetensors
+// RUN: otf-opt %s --otf-choose-outliers="fraction=0.4 model=%t/model.onnx statistics=%t/s.safetensors" | FileCheck %s --check-prefix=CALIBRATED
+
+// With statistics the scores are norms times mean |x|: 1.7, 69, 3.9, 0 and 35 for @w, so the largest norm loses. What they do not have is ranked by norms.
+// CALIBRATED: otf.weight @w {{.*}} otf.scored_by = "column norm times mean |x|", outliers = #otf.outliers<[1, 4]>}
 
 // Norms of the columns are 3, 75, 243, 0 and 75 (squared). Two of five columns: the largest, and the first of the equal ones.
 module attributes {onnx.folder = "/nowhere", onnx.files = ["w.bin"]} {

@@ -165,3 +165,19 @@ func.func @checked_result(%x: tensor<4xf32>) -> tensor<?x?xf32, #otf.dims<"m", "
   // CHECK: return %[[COPY]]
   return %r : tensor<?x?xf32, #otf.dims<"m", "n">>
 }
+
+// -----
+
+// An observation has no result, and its kernel returns nothing. Those of two layers are one kernel.
+// CHECK: plan.kernel @observe_0(%{{.*}}: tensor<?x8xf32, #otf.dims<"d0">>, %{{.*}}: tensor<1xi64>, %{{.*}}: tensor<5x8xf64>, %{{.*}}: tensor<4096xi64>, %{{.*}}: tensor<36xf32>) {
+// CHECK: plan.return
+// CHECK-LABEL: func.func @observed
+func.func @observed(%x: tensor<?x8xf32, #otf.dims<"s">> {otf.name = "x"}, %r: tensor<1xi64> {otf.name = "r"}, %m: tensor<5x8xf64> {otf.name = "m"},
+                    %h: tensor<4096xi64> {otf.name = "h"}, %p: tensor<36xf32> {otf.name = "p"}) -> (tensor<?x8xf32, #otf.dims<"s">> {otf.name = "y"}) {
+  // CHECK: plan.call @observe_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) sizes ["s"] : (
+  // CHECK: plan.call @observe_0(
+  otf.observe %x into %r, %m, %h, %p : tensor<?x8xf32, #otf.dims<"s">>, tensor<1xi64>, tensor<5x8xf64>, tensor<4096xi64>, tensor<36xf32>
+  %y = otf.norm rms %x {epsilon = 1.0e-5 : f32} : (tensor<?x8xf32, #otf.dims<"s">>) -> tensor<?x8xf32, #otf.dims<"s">>
+  otf.observe %y into %r, %m, %h, %p : tensor<?x8xf32, #otf.dims<"s">>, tensor<1xi64>, tensor<5x8xf64>, tensor<4096xi64>, tensor<36xf32>
+  return %y : tensor<?x8xf32, #otf.dims<"s">>
+}

@@ -3,6 +3,8 @@
 // otf-compile: flags to options, and nothing else. Exit status: 0 done, 1 bad input, 2 usage,
 // 3 a device, a library or memory is missing.
 
+#include "lib/Analysis/Statistics.h"
+#include "lib/Calibrate/Calibrate.h"
 #include "lib/Compile/Compile.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -77,7 +79,19 @@ static int parseAndRun(int argc, char **argv) {
                       ->check(CLI::Range(int64_t(1), int64_t(1) << 40).description(""));
   app.add_option("--report", options.report,
                  "what became of each tensor, as JSON; prints a table of their types");
-  app.add_option("--threads", options.threads, "that encode weights")
+  otf::CalibrationOptions calibration;
+  auto *calibrate = app.add_option("--calibrate", calibration.source,
+                                   "text, folder of .npy files (one for each input; the first axis counts samples), "
+                                   "statistics made before, default (a built-in text) or none");
+  auto *made = app.add_option("--calibration-out", calibration.output,
+                              "statistics to write; MODEL.onnx.calibration.safetensors by default, where later "
+                              "compilations find them");
+  auto *tokens = app.add_option("--calibrate-tokens", calibration.tokens, "of a text to run on, in windows of 512")
+                     ->check(CLI::Range(int64_t(1), int64_t(1) << 32))
+                     ->capture_default_str();
+  auto *nonfinite = app.add_flag("--allow-nonfinite", calibration.allowNonfinite,
+                                 "leave out statistics that are NaN or infinite");
+  app.add_option("--threads", options.threads, "that encode weights, and run for --calibrate")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_flag("--verbose", options.verbose, "a line for each weight");
@@ -127,6 +141,19 @@ static int parseAndRun(int argc, char **argv) {
     return usageError("--report and -o name the same file");
   if (!plan && (options.dryRun || !options.report.empty()))
     return usageError("--dry-run and --report need --emit=plan");
+  bool isRun = calibrate->count() && calibration.source != "none" && !otf::Statistics::isStatistics(calibration.source);
+  if (!isRun && (made->count() || tokens->count() || nonfinite->count()))
+    return usageError("--calibration-out, --calibrate-tokens and --allow-nonfinite need --calibrate with a text or a folder");
+  if (calibrate->count() && calibration.source == "none") {
+    options.ignoreStatistics = true;
+  } else if (isRun) {
+    calibration.model = options.model;
+    calibration.threads = options.threads;
+    if (otf::CompileStatus status = otf::calibrate(calibration, options.statistics); status != otf::CompileStatus::done)
+      return int(status);
+  } else if (calibrate->count()) {
+    options.statistics = calibration.source;
+  }
   return int(otf::compile(options));
 }
 

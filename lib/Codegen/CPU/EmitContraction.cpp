@@ -254,4 +254,20 @@ bool emitNorm(KernelBuilder &b, NormOp op, const Memory &result) {
   return true;
 }
 
+bool emitObserve(KernelBuilder &b, ObserveOp op) {
+  const Memory &x = b.memory[op.getInput()];
+  Value rows = b.size(elementCount(ArrayRef(x.shape).drop_back())), width = b.size(x.shape.back());
+  if (!rows || !width)
+    return false;
+  bool diagonal = cast<RankedTensorType>(op.getProducts().getType()).getDimSize(0) == 0;
+  Value scratch = b.getInsertionBlock()->getArgument(4); // of the kernel's function
+  auto pointer = [&](Value of) { return b.memory[of].pointer; };
+  b.loop(b.begin, b.end, 1, [&](Value item) {
+    b.call("otf_observe", {},
+           {x.pointer, rows, width, item, b.i64(diagonal), pointer(op.getRows()), pointer(op.getMoments()), pointer(op.getHistogram()),
+            pointer(op.getProducts()), scratch});
+  });
+  return true;
+}
+
 } // namespace otf::cpu

@@ -98,7 +98,7 @@ static bool emitCompute(KernelBuilder &b, ComputeOp op, IRMapping &mapping) {
 
 static bool emitRoot(KernelBuilder &b, Operation *root, IRMapping &mapping) {
   Memory result;
-  if (isa<RankedTensorType>(root->getResult(0).getType()))
+  if (root->getNumResults() != 0 && isa<RankedTensorType>(root->getResult(0).getType()))
     result = b.memory[root->getResult(0)];
   return llvm::TypeSwitch<Operation *, bool>(root)
       .Case([&](tensor::GenerateOp op) { return emitGenerate(b, op, result, mapping); })
@@ -110,6 +110,7 @@ static bool emitRoot(KernelBuilder &b, Operation *root, IRMapping &mapping) {
       .Case([&](RotateOp op) { return emitRotate(b, op, result); })
       .Case([&](RopeOp op) { return emitRope(b, op, result); })
       .Case([&](AppendOp op) { return emitAppend(b, op); })
+      .Case([&](ObserveOp op) { return emitObserve(b, op); })
       .Case([&](AttentionOp op) { return emitAttention(b, op, result); })
       .Default([](Operation *op) {
         op->emitError() << "'" << op->getName() << "' has no kernel on a CPU";

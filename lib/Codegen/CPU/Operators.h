@@ -24,6 +24,7 @@ bool emitRotate(KernelBuilder &builder, RotateOp op, const Memory &result);
 bool emitPrologue(KernelBuilder &builder, PrologueOp op, const Memory &result);
 bool emitRope(KernelBuilder &builder, RopeOp op, const Memory &result);
 bool emitAppend(KernelBuilder &builder, AppendOp op);
+bool emitObserve(KernelBuilder &builder, ObserveOp op);
 bool emitAttention(KernelBuilder &builder, AttentionOp op, const Memory &result);
 
 } // namespace otf::cpu

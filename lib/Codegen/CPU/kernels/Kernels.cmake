@@ -3,7 +3,7 @@
 # (tests, benchmarks).
 set(OTF_KERNEL_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(OTF_KERNEL_SOURCES
-  Append.cpp Attention.cpp Math.cpp Norm.cpp Record.cpp Rope.cpp Rotate.cpp Row.cpp
+  Append.cpp Attention.cpp Math.cpp Norm.cpp Observe.cpp Record.cpp Rope.cpp Rotate.cpp Row.cpp
   TileCodebook2.cpp TileFloat.cpp TileInt4.cpp TileInt8.cpp TilePlain.cpp
   TilePlanes.cpp TileTernarySign.cpp)
 set(OTF_KERNEL_LEVELS avx2 avx512vnni)

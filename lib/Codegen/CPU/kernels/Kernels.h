@@ -138,6 +138,18 @@ void otf_row_ternary_sign(const void *blob, int64_t row, int64_t kb, int64_t gro
 void otf_norm(const float *x, int64_t k, int64_t norm, float eps, const float *gamma,
               const float *beta, float *out);
 
+/* Statistics of rows, one work item of otf.observe: a block of the lower triangle of products, blocks counted row after row.
+ *   x           f32[rows][k]
+ *   item        0 to B (B + 1) / 2 − 1 with B = ⌈k / OTF_OBSERVE_BLOCK⌉; to B − 1 with `diagonal`, which leaves products out
+ *   count       i64[1] += rows, by item 0
+ *   moments     f64[5][k]: Σx, Σ|x|, Σx², least (at most 0), largest (at least 0), by the items on the diagonal
+ *   histogram   i64[4096] += values by the top 12 bits of their f32; zeros in bin 0. Added to atomically
+ *   products    f32[k (k + 1) / 2] += Σ x_i x_j, row i from i (i + 1) / 2 on
+ *   scratch     as in KernelABI.h */
+#define OTF_OBSERVE_BLOCK 48
+void otf_observe(const float *x, int64_t rows, int64_t k, int64_t item, int64_t diagonal, int64_t *count, double *moments,
+                 int64_t *histogram, float *products, void *scratch);
+
 /* Rotary embedding of one head of one position, halves convention:
  *   out[i] = x[i]·cos[i] − x[i+h]·sin[i], out[i+h] = x[i+h]·cos[i+h] + x[i]·sin[i+h], h = rotary/2
  *   x, out     f32[d]; out may be x

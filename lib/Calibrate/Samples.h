@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model is run on while it is observed.
+#ifndef OTF_LIB_CALIBRATE_SAMPLES_H
+#define OTF_LIB_CALIBRATE_SAMPLES_H
+
+#include "lib/Calibrate/Sidecar.h"
+
+#include <memory>
+#include <string>
+
+namespace otf {
+
+class Samples {
+public:
+  virtual ~Samples() = default;
+  virtual size_t count() const = 0;
+  /// Gives the session's inputs sample `index` and runs it, in several steps if need be.
+  virtual runtime::Status run(runtime::Session &session, size_t index) = 0;
+  /// "20480 tokens of calibration.txt", for reports.
+  virtual std::string words() const = 0;
+  /// What is to be said about them, or empty.
+  virtual std::string warning(int64_t widest) const = 0;
+};
+
+struct TextOptions {
+  std::string name; ///< in words and errors
+  int64_t tokens, window;
+};
+
+/// Windows of a text for a model of token ids: `tokens` / `window` of them, evenly spread, each from an empty context. Fails where the
+/// plan has no tokenizer or inputs that do not follow from token ids, and where the text has less than one window.
+runtime::Result<std::unique_ptr<Samples>> makeTextSamples(const runtime::PlanFile &plan, const Sidecar &sidecar, std::string_view text,
+                                                          const TextOptions &options);
+
+/// A folder with a file NAME.npy for each input (a '/' in its name is '_'), whose first axis counts samples. A sample keeps that axis, as
+/// a batch of one, where the file has as many axes as the input, and loses it where it has one more. An input of a fixed batch b takes b at a time.
+runtime::Result<std::unique_ptr<Samples>> makeArraySamples(const runtime::PlanFile &plan, const Sidecar &sidecar, const std::string &folder);
+
+/// The text of --calibrate=default.
+std::string_view defaultText();
+
+} // namespace otf
+
+#endif // OTF_LIB_CALIBRATE_SAMPLES_H

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ends of the range are shrunk alternately, an eighth of an octave at a time. Each trial costs a pass over the bins, and the cost
+// has one minimum in each end for all distributions that were met, so a descent finds it.
+
+#include "passes/Decide/GridRange.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+namespace otf {
+
+namespace {
+
+struct Bin {
+  double value; ///< its middle
+  double count;
+};
+
+/// Bins with values, without zeros, which every grid holds exactly.
+std::vector<Bin> binsOf(llvm::ArrayRef<int64_t> histogram) {
+  std::vector<Bin> bins;
+  for (size_t i = 0; i < histogram.size(); ++i) {
+    if (histogram[i] == 0)
+      continue;
+    auto begin = std::bit_cast<float>(uint32_t(i) << 20), middle = std::bit_cast<float>((uint32_t(i) << 20) | (1u << 19));
+    if (std::isfinite(begin) && begin != 0)
+      bins.push_back({std::isfinite(middle) ? middle : begin, double(histogram[i])});
+  }
+  return bins;
+}
+
+Grid gridOf(double low, double high) {
+  auto scale = float((high - low) / 255);
+  if (!(scale > 0))
+    return {1, 0};
+  return {scale, float(std::clamp(std::rint(-128 - low / double(scale)), -128.0, 127.0))};
+}
+
+double cost(const std::vector<Bin> &bins, double low, double high) {
+  Grid grid = gridOf(low, high);
+  double scale = grid.scale, first = (-128 - double(grid.zero)) * scale, last = (127 - double(grid.zero)) * scale, sum = 0;
+  for (const Bin &bin : bins) {
+    double outside = bin.value < first ? first - bin.value : bin.value > last ? bin.value - last : 0;
+    // Much smaller values than half a step become 0, and lose themselves.
+    double inside = std::abs(bin.value) < scale / 2 ? bin.value * bin.value : scale * scale / 12;
+    sum += bin.count * (outside > 0 ? outside * outside : inside);
+  }
+  return sum;
+}
+
+} // namespace
+
+Grid chooseGrid(llvm::ArrayRef<int64_t> histogram, double least, double largest) {
+  std::vector<Bin> bins = binsOf(histogram);
+  double low = std::min(least, 0.0), high = std::max(largest, 0.0), best = cost(bins, low, high);
+  constexpr double kShrink = 0.917004043204671231; // 2^(-1/8)
+  for (bool improved = true; improved;) {
+    improved = false;
+    for (double *end : {&low, &high}) {
+      double before = *end;
+      // A few steps may cost more before the outliers behind them cost less.
+      double candidate = before;
+      for (int step = 0; step < 12; ++step) {
+        *end = candidate *= kShrink;
+        double now = cost(bins, low, high);
+        if (now < best) {
+          best = now;
+          before = candidate;
+          improved = true;
+          step = 0;
+        }
+      }
+      *end = before;
+    }
+    // Both at once, for what is symmetric.
+    double lowest = low * kShrink, highest = high * kShrink, now = cost(bins, lowest, highest);
+    if (now < best) {
+      best = now;
+      low = lowest;
+      high = highest;
+      improved = true;
+    }
+  }
+  return gridOf(low, high);
+}
+
+} // namespace otf
