@@ -42,13 +42,12 @@ void otf_tiles_f16(const void *tile, int64_t tileBytes, int64_t tiles, const voi
                        int64_t kb, int64_t group, int64_t outliers, float *acc);
 OTF_GROUPED_KERNELS(int8)
 OTF_GROUPED_KERNELS(int4)
+OTF_GROUPED_KERNELS(ternary_sign)
 void otf_tiles_codebook2(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
                          int64_t recStride, int64_t m, int64_t kb, int64_t group, int64_t outliers,
                          uint32_t table, float *acc);
 void otf_tile_codebook2(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
                         int64_t group, int64_t outliers, uint32_t table, float *acc);
-void otf_tile_ternary_sign(const void *tile, const void *rec, int64_t recStride, int64_t m, int64_t kb,
-                           int64_t group, int64_t outliers, float *acc);
 
 /* Grids are as int8, int4 and codebook2 without a table. And a tile times f32 rows, without outliers, of whose x the rows
  * are read as they are:

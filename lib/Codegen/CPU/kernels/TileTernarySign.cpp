@@ -53,8 +53,16 @@ struct TernarySignTile {
 } // namespace
 } // namespace otf::cpu
 
+void otf_tiles_ternary_sign(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
+                            int64_t recStride, int64_t m, int64_t kb, int64_t group,
+                            int64_t outliers, float *acc) {
+  for (int64_t t = 0; t < tiles; ++t)
+    otf::cpu::groupedTile(otf::cpu::TernarySignTile{},
+                          static_cast<const uint8_t *>(tile) + t * tileBytes, rec, recStride, m, kb,
+                          group, outliers, acc + 8 * t * m);
+}
+
 void otf_tile_ternary_sign(const void *tile, const void *rec, int64_t recStride, int64_t m,
                            int64_t kb, int64_t group, int64_t outliers, float *acc) {
-  otf::cpu::groupedTile(otf::cpu::TernarySignTile{}, tile, rec, recStride, m, kb, group, outliers,
-                        acc);
+  otf_tiles_ternary_sign(tile, 0, 1, rec, recStride, m, kb, group, outliers, acc);
 }
