@@ -135,6 +135,7 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.rotation = recipe.rotation;
     decide.rotationBlock = recipe.rotationBlock;
     decide.seed = recipe.seed;
+    decide.feedback = recipe.rounding == "feedback" ? recipe.damping : 0.0;
     decide.staticGrids = recipe.activations == "static";
     if (statistics)
       decide.statistics = statistics->path();
@@ -219,7 +220,7 @@ LogicalResult Compilation::writeWeights(StreamEncoder &weights, plan::Writer *wr
     progress.clear();
     llvm::errs() << describe(weight) << "\n";
   };
-  return weights.write(file->files(), sink, options.threads, told);
+  return weights.write(file->files(), statistics ? &*statistics : nullptr, sink, options.threads, told);
 }
 
 std::string defaultStatistics(const std::string &modelFile) { return modelFile + ".calibration.safetensors"; }
@@ -227,7 +228,10 @@ std::string defaultStatistics(const std::string &modelFile) { return modelFile +
 /// Opens the statistics that the recipe uses, and sees that they are about this model.
 LogicalResult Compilation::findStatistics() {
   const Recipe &recipe = options.recipe;
-  bool isNeeded = recipe.activations == "static", isUsed = isNeeded || recipe.outliers > 0;
+  const char *wanted = recipe.activations == "static"  ? "gives activations one range a tensor"
+                       : recipe.rounding == "feedback" ? "rounds weights by what they multiply"
+                                                       : nullptr;
+  bool isUsed = wanted || recipe.outliers > 0;
   std::string path = options.statistics;
   if (path.empty() && isUsed && !options.ignoreStatistics && options.observed == nullptr) {
     path = defaultStatistics(file->path().str());
@@ -235,9 +239,10 @@ LogicalResult Compilation::findStatistics() {
       path.clear();
   }
   if (path.empty())
-    return isNeeded ? fail(file->path() + ": recipe '" + recipe.name +
-                           "' gives activations one range a tensor, and nothing is known of them (give --calibrate=TEXT, or a folder of .npy)")
-                    : success();
+    return wanted && options.observed == nullptr
+               ? fail(file->path() + ": recipe '" + recipe.name + "' " + wanted +
+                      ", and nothing is known of activations (give --calibrate=TEXT, or a folder of .npy)")
+               : success();
   llvm::Expected<Statistics> opened = Statistics::open(path);
   if (!opened)
     return fail(llvm::toString(opened.takeError()));

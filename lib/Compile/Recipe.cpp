@@ -25,25 +25,35 @@ using Json = nlohmann::ordered_json;
 // are quantized on both sides.
 // The vocabulary is kept wider than the linears: an embedding row has no neighbours that average
 // its error away.
+// `gptq4` rounds what `rtn4` rounds, by what it multiplies; `ldlq2` to `ldlq4` do so with `planes2` to `planes4`, rotated first.
+static Recipe ldlq(const char *name, const char *linear) {
+  return {.name = name, .linear = linear, .vocabulary = "int8", .group = 0, .vocabularyGroup = 32, .rotation = "kronecker",
+          .seed = 1, .rounding = "feedback"};
+}
+
 static const Recipe builtin[] = {
     {"none", "given", "given", 32, 0},
     {"rtn8", "int8", "int8", 32, 0},
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
-    {"turboquant", "ternary_sign", "f16", 64, 0, "given", -1, "published", "linear", 0, 0, "hadamard"},
-    {"w8a8", "int8", "int8", 0, 0, "static"},
-    {"given-a8", "given", "given", 32, 0, "int8"},
-    {"planes2", "planes3x2", "int8", 0, 0, "given", 32},
-    {"planes3", "planes3x3", "int8", 0, 0, "given", 32},
-    {"planes4", "planes3x4", "int8", 0, 0, "given", 32},
+    {.name = "turboquant", .linear = "ternary_sign", .vocabulary = "f16", .group = 64, .rotation = "hadamard"},
+    {.name = "w8a8", .linear = "int8", .vocabulary = "int8", .group = 0, .activations = "static"},
+    {.name = "given-a8", .activations = "int8"},
+    {.name = "gptq4", .linear = "int4", .vocabulary = "int8", .rounding = "feedback"},
+    {.name = "planes2", .linear = "planes3x2", .vocabulary = "int8", .group = 0, .vocabularyGroup = 32},
+    {.name = "planes3", .linear = "planes3x3", .vocabulary = "int8", .group = 0, .vocabularyGroup = 32},
+    {.name = "planes4", .linear = "planes3x4", .vocabulary = "int8", .group = 0, .vocabularyGroup = 32},
+    ldlq("ldlq2", "planes3x2"),
+    ldlq("ldlq3", "planes3x3"),
+    ldlq("ldlq4", "planes3x4"),
 };
 
 static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f16",       "int8",      "int4",
                                                     "codebook2", "planes3x1", "planes3x2", "planes3x3", "planes3x4",
                                                     "planes4x1", "planes4x2", "planes4x3", "ternary_sign"};
 static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
-                                               "outliers", "activations", "vocabulary_group",
-                                               "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed"};
+                                               "outliers", "activations", "vocabulary-group",
+                                               "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed", "rounding", "damping"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -187,9 +197,9 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
     reader.complain("'linear' is missing (how weights of linears are coded)");
   reader.encoding("linear", recipe.linear);
   reader.encoding("vocabulary", recipe.vocabulary);
-  reader.group("vocabulary_group", recipe.vocabularyGroup);
+  reader.group("vocabulary-group", recipe.vocabularyGroup);
   if (recipe.vocabularyGroup >= 0 && isPlain(recipe.vocabulary))
-    reader.complain("'vocabulary_group' needs an encoding with scales, but vocabulary is " + recipe.vocabulary);
+    reader.complain("'vocabulary-group' needs an encoding with scales, but vocabulary is " + recipe.vocabulary);
   if (reader.group("group", recipe.group)) {
     if (isPlain(recipe.linear) && isPlain(recipe.vocabulary))
       reader.complain("'group' needs an encoding with scales (linear is " + recipe.linear +
@@ -210,6 +220,22 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
       reader.complain("'activations' of static need 'linear' of int8, 'group' of 0 and no outliers");
     if (recipe.activations != "given" && recipe.activations != "int8" && recipe.activations != "static")
       reader.complain("'activations' must be given, int8 or static, not " + llvm::Twine(activations->dump()));
+  }
+  if (const Json *rounding = reader.find("rounding", Json::value_t::string, "a string")) {
+    recipe.rounding = rounding->get<std::string>();
+    if (recipe.rounding != "nearest" && recipe.rounding != "feedback")
+      reader.complain("'rounding' must be nearest or feedback, not " + llvm::Twine(rounding->dump()));
+    if (recipe.rounding == "feedback" && isPlain(recipe.linear))
+      reader.complain("'rounding' of feedback chooses codes of linears, but linear is " + recipe.linear);
+    if (recipe.rounding == "feedback" && recipe.activations == "static")
+      reader.complain("'rounding' of feedback and 'activations' of static do not go together (choose one of both)");
+  }
+  if (const Json *damping = reader.find("damping", Json::value_t::number_float, "a number")) {
+    recipe.damping = damping->get<double>();
+    if (!(recipe.damping > 0 && recipe.damping <= 1))
+      reader.complain("'damping' is a fraction above 0 and at most 1, not " + llvm::Twine(damping->dump()));
+    if (recipe.rounding != "feedback")
+      reader.complain("'damping' needs 'rounding' of feedback");
   }
   if (const Json *fit = reader.find("fit", Json::value_t::string, "a string")) {
     recipe.fit = fit->get<std::string>();
@@ -245,11 +271,15 @@ std::string printRecipe(const Recipe &recipe) {
   if (!isPlain(recipe.linear) || !isPlain(recipe.vocabulary))
     json["group"] = recipe.group;
   if (recipe.vocabularyGroup >= 0)
-    json["vocabulary_group"] = recipe.vocabularyGroup;
+    json["vocabulary-group"] = recipe.vocabularyGroup;
   if (!isPlain(recipe.linear))
     json["outliers"] = recipe.outliers;
   if (recipe.activations != "given")
     json["activations"] = recipe.activations;
+  if (recipe.rounding != "nearest") {
+    json["rounding"] = recipe.rounding;
+    json["damping"] = recipe.damping;
+  }
   if (recipe.head != "vocabulary")
     json["head"] = recipe.head;
   if (hasFit(recipe))

@@ -9,7 +9,7 @@
 //                              is planes<3,2> (3x1 to 3x4, 4x1 to 4x3): 1 to 4 bits a weight, for rows that look Gaussian
 //     "vocabulary": "int8",    the same for embedding tables and heads
 //     "group": 32,             columns that share a scale, a multiple of 32; 0 means a whole row
-//     "vocabulary_group": 32,  the same for vocabulary tables; if left out, that of linears
+//     "vocabulary-group": 32,  the same for vocabulary tables; if left out, that of linears
 //     "outliers": 0.0          fraction of a linear's columns kept in f16
 //   }
 //
@@ -20,6 +20,7 @@
 // "rotation": "hadamard" or "kronecker" rotates linears' weights and inputs (otf-choose-rotations) before they are coded, in blocks of at
 // most "rotation-block" columns, with random signs if "seed" is not 0. "fit": "joint" fits both levels of ternary_sign together,
 // "published" one after the other. "head": "linear" codes a head that is not the embedding table too as a linear, "vocabulary" as a table.
+// "rounding": "feedback" chooses codes with the calibration's statistics (otf-choose-rounding), "nearest" without; "damping" steadies it.
 // "keep-first" and "keep-last" are numbers of transformer blocks whose linears stay f16 (otf-keep-blocks).
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
@@ -47,6 +48,8 @@ struct Recipe {
   std::string rotation = "none";
   int64_t rotationBlock = 1024;
   uint64_t seed = 0;
+  std::string rounding = "nearest";
+  double damping = 0.01;
 };
 
 /// Names of the recipes that are built in, the default first.

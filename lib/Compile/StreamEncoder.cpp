@@ -11,6 +11,7 @@
 #include "dialects/OTF/Codes.h"
 #include "dialects/OTF/Taps.h"
 #include "include/otf/PlanFormat.h"
+#include "lib/Compile/FeedbackSource.h"
 #include "lib/Compile/GridDetector.h"
 #include "lib/Compile/PlanAssembly.h"
 #include "lib/Compile/WeightRows.h"
@@ -150,6 +151,9 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
     }
     if (weight.getOutliersAttr())
       key += text(weight.getOutliersAttr());
+    // Its codes depend on what it multiplies, which is its own.
+    if (weight.getFeedbackAttr())
+      key += " feedback " + text(weight.getFeedbackAttr()) + weight.getSymName().str();
     if (weight.getRotationAttr())
       key += " by " + text(weight.getRotationAttr());
     if (weight.getJointFit())
@@ -285,9 +289,12 @@ static void toCodes(DenseFPElementsAttr scales, int64_t first, int64_t rows, int
     }
 }
 
-static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, Sink sink,
+static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, FeedbackSource &feedbacks, Sink sink,
                                std::vector<Block> &blocks, unsigned threads) {
   const TileEncoder &tiles = *stored.tiles;
+  llvm::Expected<const Feedback *> feedback = feedbacks.of(stored.weight, tiles.order());
+  if (!feedback)
+    return llvm::toString(feedback.takeError());
   sink(tiles.index());
   int64_t columns = tiles.columns();
   auto rowsIn = [&](int64_t bytes) { return std::max<int64_t>(8, bytes / (columns * 4) / 8 * 8); };
@@ -321,7 +328,7 @@ static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, S
       const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), exact, &block.grid);
       return bad ? bad : "";
     }
-    const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), block.error, grid);
+    const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), block.error, grid, *feedback);
     return bad ? bad : "";
   };
   return stream(stored.rows, blockRows, blocks, sink, stored.error, make);
@@ -373,11 +380,12 @@ static std::string writeTensor(StoredWeight &stored, const WeightRows &source, S
   return stream(stored.rows, blockRows, blocks, sink, stored.error, make);
 }
 
-LogicalResult StreamEncoder::write(const FileSet &files, Sink sink, unsigned threads,
+LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *statistics, Sink sink, unsigned threads,
                                    llvm::function_ref<void(const StoredWeight &)> progress) {
   static constexpr std::byte zeros[plan::kWeightAlignment] = {};
   threads = std::max(1u, threads);
   std::vector<Block> blocks;
+  FeedbackSource feedbacks(statistics);
   uint64_t position = 0;
   bool alive = true;
   auto count = [&](std::span<const std::byte> bytes) {
@@ -389,7 +397,7 @@ LogicalResult StreamEncoder::write(const FileSet &files, Sink sink, unsigned thr
     std::string failure;
     if (llvm::Expected<WeightRows> source =
             WeightRows::open(files, stored.weight, stored.rows, stored.columns))
-      failure = stored.isMatrix() ? writeMatrix(stored, *source, count, blocks, threads)
+      failure = stored.isMatrix() ? writeMatrix(stored, *source, feedbacks, count, blocks, threads)
                                   : writeTensor(stored, *source, count, blocks, threads);
     else
       failure = llvm::toString(source.takeError());

@@ -19,6 +19,7 @@
 namespace otf {
 
 class FileSet;
+class Statistics;
 
 /// Takes bytes in order; false means that more are not wanted.
 using Sink = llvm::function_ref<bool(std::span<const std::byte>)>;
@@ -55,8 +56,8 @@ public:
   uint64_t sectionBytes() const { return bytes; }
 
   /// Gives all bytes of the section to `sink`. `progress` hears of each weight that is done. The
-  /// bytes do not depend on `threads`.
-  mlir::LogicalResult write(const FileSet &files, Sink sink, unsigned threads,
+  /// bytes do not depend on `threads`. `statistics`, which weights with feedback need, may be null.
+  mlir::LogicalResult write(const FileSet &files, const Statistics *statistics, Sink sink, unsigned threads,
                             llvm::function_ref<void(const StoredWeight &)> progress = {});
 
 private:

@@ -5,6 +5,7 @@
 
 #include "lib/Compile/TileEncoder.h"
 
+#include "Encoding/FeedbackPlanes.h"
 #include "Encoding/FeedbackTile.h"
 
 #include <cmath>
@@ -83,6 +84,12 @@ const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *o
   const WeightLayout &l = layout->weight;
   const uint32_t *index = order();
   std::vector<double> decoded(size_t(kTileRows * l.columns));
+  bool together = feedback && isPlanes(layout->encoding.kind); // of all rows at once, before they are looked at
+  if (together)
+    if (EncodeStatus status = encodePlanesWithFeedback(layout->encoding.kind, l, index, weights, l.columns, rows, *feedback,
+                                                       reinterpret_cast<uint8_t *>(out));
+        status != EncodeStatus::Ok)
+      return describe(status);
   for (int64_t row = 0; row < rows; row += kTileRows) {
     int64_t count = std::min(kTileRows, rows - row);
     const float *w = weights + row * l.columns;
@@ -94,7 +101,8 @@ const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *o
       groups.stride = l.groups;
     }
     EncodeStatus status =
-        feedback ? encodeTileWithFeedback(layout->encoding, l, index, w, l.columns, count, *feedback, tile)
+        together ? EncodeStatus::Ok
+        : feedback ? encodeTileWithFeedback(layout->encoding, l, index, w, l.columns, count, *feedback, tile)
                  : encodeTile(layout->encoding, l, index, w, l.columns, count, tile, given ? &groups : nullptr);
     if (status != EncodeStatus::Ok)
       return describe(status);

@@ -136,8 +136,6 @@ constexpr int64_t chunkBytes(EncodingKind kind) {
     return 8 * 12;
   case EncodingKind::Planes3x4:
     return 8 * 16;
-  case EncodingKind::TernarySign:
-    return 8 * 12;
   }
   return 0;
 }

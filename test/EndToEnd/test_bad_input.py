@@ -231,12 +231,12 @@ class Recipes(Bad):
         self.refuse_recipe('{"name": "r", "linear": "int4", "group": 48}', "48", "32")
         self.refuse_recipe('{"name": "r", "linear": "int4", "outliers": 1.5}', "1.5")
         self.refuse_recipe('{"name": "r", "linear": "planes4x4"}', "planes4x4", "planes3x4")
-        self.refuse_recipe('{"name": "r", "linear": "planes3x2", "vocabulary_group": 48}', "vocabulary_group", "48", "32")
+        self.refuse_recipe('{"name": "r", "linear": "planes3x2", "vocabulary-group": 48}', "vocabulary-group", "48", "32")
 
     def test_conflict(self):
         self.refuse_recipe('{"name": "r", "linear": "f16", "outliers": 0.1}', "outliers", "f16")
         self.refuse_recipe('{"name": "r", "linear": "f16", "vocabulary": "f32", "group": 64}', "group")
-        self.refuse_recipe('{"name": "r", "linear": "int4", "vocabulary": "f16", "vocabulary_group": 64}', "vocabulary_group", "f16")
+        self.refuse_recipe('{"name": "r", "linear": "int4", "vocabulary": "f16", "vocabulary-group": 64}', "vocabulary-group", "f16")
 
     def test_not_json(self):
         self.refuse_recipe('{"name": ', "JSON")

@@ -58,7 +58,7 @@ class Recipes(unittest.TestCase):
     def test_planes_for_vocabularies_and_a_group_of_their_own(self):
         with tempfile.TemporaryDirectory() as folder:
             recipe = pathlib.Path(folder) / "both.json"
-            recipe.write_text('{"name": "both", "linear": "planes4x2", "vocabulary": "planes3x4", "group": 0, "vocabulary_group": 32}')
+            recipe.write_text('{"name": "both", "linear": "planes4x2", "vocabulary": "planes3x4", "group": 0, "vocabulary-group": 32}')
             text = otf.succeed(otf.tool("otf-compile"), LLAMA, "--emit=annotated", f"--recipe={recipe}")
             self.assertIn("#otf.encoding<planes4x2>", text)
             self.assertIn("#otf.encoding<planes3x4, group = 32>", text)
