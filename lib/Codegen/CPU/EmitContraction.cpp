@@ -17,6 +17,9 @@ namespace otf::cpu {
 static constexpr int64_t kTiles = 8, kRows = 16;
 /// Plain tiles go to their kernel in blocks of six or eight rows; of coded ones a chunk is unpacked for all rows of a call.
 static constexpr int64_t kPlainRows = 24, kCodedRows = 64;
+/// Of records that stay in the second-level cache while all tiles pass. A chunk reads a line of each row, which no
+/// prefetcher foresees; tiles come in a stream.
+static constexpr int64_t kCachedBytes = 256 << 10;
 static constexpr int64_t kTileRows = 8;
 
 static std::optional<MatrixShape> shapeOf(Operation *op, MatrixType type) {
@@ -150,15 +153,26 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     });
   };
 
-  b.loop(b.begin, b.end, kTiles, [&](Value firstTile) {
-    Value lastTile = b.smaller(b.add(firstTile, b.index(kTiles)), b.end);
-    b.loop(b.index(0), rows, mostRows, [&](Value firstRow) {
-      Value count = b.smaller(b.sub(rows, firstRow), b.index(mostRows));
-      if (together)
-        tiles(firstTile, lastTile, firstRow, count);
-      else
-        b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
+  auto tilesTimesRows = [&](Value begin, Value end) { // rows from begin to end
+    b.loop(b.begin, b.end, kTiles, [&](Value firstTile) {
+      Value lastTile = b.smaller(b.add(firstTile, b.index(kTiles)), b.end);
+      b.loop(begin, end, mostRows, [&](Value firstRow) {
+        Value count = b.smaller(b.sub(end, firstRow), b.index(mostRows));
+        if (together)
+          tiles(firstTile, lastTile, firstRow, count);
+        else
+          b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
+      });
     });
+  };
+  std::optional<int64_t> recordBytes = x.shape.back().constant();
+  if (!records || recordBytes.value_or(0) < 1) {
+    tilesTimesRows(b.index(0), rows);
+    return fine;
+  }
+  int64_t cached = std::max(kCachedBytes / *recordBytes / kCodedRows, int64_t(1)) * kCodedRows;
+  b.loop(b.index(0), rows, cached, [&](Value begin) {
+    tilesTimesRows(begin, b.smaller(b.add(begin, b.index(cached)), rows));
   });
   return fine;
 }
