@@ -172,7 +172,8 @@ def SinkTransposes : OtfPass<"otf-sink-transposes"> {
     ```
 
     So the transpose moves down until a reader takes it into its own index arithmetic or another transpose undoes it:
-    each region between operators that fix an order has the order of the contraction before it.
+    each region between operators that fix an order has the order of the contraction before it. A body marked `otf.keeps_order` (a
+    depthwise convolution) has its order already and stays.
   }];
 }
 
@@ -209,6 +210,8 @@ def FuseElementwise : OtfPass<"otf-fuse-elementwise"> {
        index, or lies in a loop, the body must be short and cheap: at most `max-ops` operations, no loop, no transcendental function.
        So nothing costly is computed twice. A body that reads a linear at its own index is not repeated either: it will be
        the linear's epilogue.
+    3. A body that only permutes the dimensions of a tensor, for bodies that read it, takes nothing in: each of these takes it in (1), and what
+       it permutes is computed in its own order.
 
     `otf.gated_activation` becomes a tensor.generate first, and reads through reshapes that only add or drop ones
     go to the reshape's source.

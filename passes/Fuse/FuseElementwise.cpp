@@ -191,6 +191,17 @@ bool endsLinear(tensor::GenerateOp generate) {
       .wasInterrupted();
 }
 
+/// Whether a body only turns a tensor for bodies that read it. Each of them takes it in, and what it
+/// turns keeps its order: a convolution's channels stay last up to the windows of the next.
+bool turnsForBodies(tensor::GenerateOp generate) {
+  auto inBody = [&](Operation *user) {
+    auto reader = isa<tensor::ExtractOp>(user) ? user->getParentOfType<tensor::GenerateOp>()
+                                               : tensor::GenerateOp();
+    return reader && reader->getBlock() == generate->getBlock();
+  };
+  return asPermutation(generate) && llvm::all_of(generate.getResult().getUsers(), inBody);
+}
+
 struct FuseElementwisePass : otf::impl::FuseElementwiseBase<FuseElementwisePass> {
   using FuseElementwiseBase::FuseElementwiseBase;
 
@@ -257,7 +268,7 @@ struct FuseElementwisePass : otf::impl::FuseElementwiseBase<FuseElementwisePass>
         reshape->erase();
     // A producer that is erased was a reader before its own reader, so no pointer ahead dangles.
     for (tensor::GenerateOp reader : readers)
-      while (step(reader))
+      while (!turnsForBodies(reader) && step(reader))
         ;
   }
 };

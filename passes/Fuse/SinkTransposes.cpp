@@ -103,8 +103,8 @@ struct SinkTransposesPass : otf::impl::SinkTransposesBase<SinkTransposesPass> {
         bodies.push_back(generate);
     });
     for (tensor::GenerateOp generate : bodies) {
-      if (undo(generate) || asPermutation(generate))
-        continue;
+      if (undo(generate) || asPermutation(generate) || generate->hasAttr(kKeepsOrder))
+        continue; // the last has its order, whatever that of what it reads is
       std::optional<Permutation> order;
       int64_t rank = cast<RankedTensorType>(generate.getType()).getRank();
       generate.getBody().walk([&](tensor::ExtractOp extract) {

@@ -275,3 +275,36 @@ func.func @compute_keeps_its_producers(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %y : tensor<8xf32>
 }
+
+// A transposition is the business of those who read it: what it turns is computed in its own order, though only it reads it.
+// CHECK-LABEL: func.func @turned_for_a_body
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>
+func.func @turned_for_a_body(%x: tensor<4x8xf32>) -> tensor<8xf32> {
+  // CHECK: %[[A:.*]] = tensor.generate
+  // CHECK: math.exp
+  // CHECK: } : tensor<4x8xf32>
+  %a = tensor.generate {
+  ^bb0(%i: index, %j: index):
+    %e = tensor.extract %x[%i, %j] : tensor<4x8xf32>
+    %v = math.exp %e : f32
+    tensor.yield %v : f32
+  } : tensor<4x8xf32>
+  %t = tensor.generate {
+  ^bb0(%j: index, %i: index):
+    %e = tensor.extract %a[%i, %j] : tensor<4x8xf32>
+    tensor.yield %e : f32
+  } : tensor<8x4xf32>
+  // CHECK: tensor.extract %[[A]][%{{.*}}, %{{.*}}] : tensor<4x8xf32>
+  // CHECK: tensor.extract %[[A]][%{{.*}}, %{{.*}}] : tensor<4x8xf32>
+  // CHECK: } : tensor<8xf32>
+  %y = tensor.generate {
+  ^bb0(%j: index):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %e = tensor.extract %t[%j, %c0] : tensor<8x4xf32>
+    %f = tensor.extract %t[%j, %c1] : tensor<8x4xf32>
+    %s = arith.addf %e, %f : f32
+    tensor.yield %s : f32
+  } : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
