@@ -20,6 +20,7 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
     Writes `encoding` on each weight that a linear or an embedding reads as a matrix, and marks vocabulary
     tables: what an embedding reads, and what produces a result of the function with nothing but casts between floats,
     reshapes, and moves of elements (transpositions, slices) between. A weight that has an encoding keeps it, so a choice made by hand or by an earlier pass stands.
+    A convolution's weight of at most 64 columns stays f32 (ChooseBits.cpp says what was measured).
 
     ```mlir
     otf.weight @q : tensor<8x32xf32> = #otf.blob<...>
@@ -100,6 +101,9 @@ def Encode : OtfPass<"otf-encode"> {
     Where a linear reads `otf.on_grid` and its weight keeps the file's codes, the prologue takes over that grid, zero · Σ W
     (`otf.row_sums` of the weight) comes off the sums, and scales (`otf.row_scales`) are applied to what is left. Any other reader of `otf.on_grid` gets its scalar program.
 
+    A linear with a window reads records of positions, each once for all windows that it is in. Where a group of 32 columns would span taps, or
+    the weight has outlier columns or reads a grid or floats, all windows are written first, as a tensor.generate, and a record is one of a window.
+
     ```mlir
     %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
     %y = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
@@ -114,7 +118,8 @@ def Encode : OtfPass<"otf-encode"> {
     Statistic<"numPrologues", "prologues", "Prologues made">,
     Statistic<"numShared", "shared", "Linears that share a prologue made for another">,
   ];
-  let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 // Contractions and what reads or feeds them: linear, embedding, prologue. All sizes that depend on
 // an encoding come from lib/Encoding/Layout.h and reach the micro-kernels as constants.
 
+#include "include/otf/KernelABI.h"
 #include "lib/Codegen/CPU/MatrixShape.h"
 #include "lib/Codegen/CPU/Operators.h"
 #include "lib/Codegen/CPU/ScalarProgram.h"
@@ -18,6 +19,8 @@ static constexpr int64_t kTiles = 8, kRows = 16;
 /// Plain tiles go to their kernel together, in blocks of six or eight rows.
 static constexpr int64_t kPlainRows = 24;
 static constexpr int64_t kTileRows = 8;
+/// Rows of windows that are copied at once, less where more would not leave the second-level cache room for weights.
+static constexpr int64_t kPanelBytes = OTF_KERNEL_SCRATCH / 2, kFewestRows = 6;
 
 static std::optional<MatrixShape> shapeOf(Operation *op, MatrixType type) {
   EncodingAttr encoding = type.getEncoding();
@@ -76,11 +79,19 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   Value rows = b.size(elementCount(lead)), rowWidth = b.size(x.shape.back());
   if (!rows || !rowWidth)
     return false;
-  Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
+  bool windows = bool(op.getWindow());
+  int64_t panelRow = records ? recordBytes(shape->columns, 0) : 4 * shape->columns;
+  if (windows && panelRow > OTF_KERNEL_SCRATCH / kFewestRows) {
+    op.emitError() << "a window of " << shape->columns << " columns is larger than the scratch memory of a kernel on a CPU";
+    return false;
+  }
+  Value stride = windows ? b.index(panelRow) : b.mul(rowWidth, b.index(records ? 1 : 4));
   // Whose kernel takes neighbouring tiles together.
   StringRef name = shape->name;
   bool together = shape->plain || (records && (name == "int8" || name.starts_with("grid8")));
   int64_t mostRows = shape->plain ? kPlainRows : kRows;
+  if (windows)
+    mostRows = std::clamp(kPanelBytes / panelRow / kFewestRows * kFewestRows, kFewestRows, mostRows);
   Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (together ? kTiles : 1)),
              b.getF32Type(),
              {},
@@ -128,8 +139,11 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
                            [&](Value r) { element(b.add(from, r), row, indices, b.add(n0, r)); }));
     });
   };
+  auto rowsFrom = [&](Value firstRow) {
+    return windows ? b.scratch : b.at(x, b.mul(firstRow, rowWidth));
+  };
   auto tile = [&](Value t, Value firstRow, Value count) {
-    SmallVector<Value> arguments{tileAt(t), b.at(x, b.mul(firstRow, rowWidth)), stride, count};
+    SmallVector<Value> arguments{tileAt(t), rowsFrom(firstRow), stride, count};
     appendParameters(b, *shape, arguments);
     arguments.push_back(acc.pointer);
     b.call(kernel, {}, arguments);
@@ -139,7 +153,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     SmallVector<Value> arguments{tileAt(firstTile),
                                  b.index(shape->tileBytes),
                                  b.sub(lastTile, firstTile),
-                                 b.at(x, b.mul(firstRow, rowWidth)),
+                                 rowsFrom(firstRow),
                                  stride,
                                  count};
     appendParameters(b, *shape, arguments);
@@ -151,16 +165,34 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     });
   };
 
-  b.loop(b.begin, b.end, kTiles, [&](Value firstTile) {
-    Value lastTile = b.smaller(b.add(firstTile, b.index(kTiles)), b.end);
-    b.loop(b.index(0), rows, mostRows, [&](Value firstRow) {
-      Value count = b.smaller(b.sub(rows, firstRow), b.index(mostRows));
-      if (together)
-        tiles(firstTile, lastTile, firstRow, count);
-      else
-        b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
+  auto block = [&](Value firstTile, Value lastTile, Value firstRow, Value count) {
+    if (together)
+      tiles(firstTile, lastTile, firstRow, count);
+    else
+      b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
+  };
+  auto tilesFrom = [&](Value begin, Value end, llvm::function_ref<void(Value, Value)> body) {
+    b.loop(begin, end, kTiles, [&](Value first) {
+      body(first, b.smaller(b.add(first, b.index(kTiles)), end));
     });
-  });
+  };
+  auto rowsUntil = [&](Value begin, Value end, llvm::function_ref<void(Value, Value)> body) {
+    b.loop(begin, end, mostRows, [&](Value first) {
+      body(first, b.smaller(b.sub(end, first), b.index(mostRows)));
+    });
+  };
+  if (op.isDividedByRows())
+    rowsUntil(b.begin, b.end, [&](Value firstRow, Value count) {
+      if (windows)
+        fine = emitWindows(b, op, x, result.shape, b.scratch, panelRow, firstRow, count) && fine;
+      tilesFrom(b.index(0), b.index((shape->rows + kTileRows - 1) / kTileRows),
+                [&](Value firstTile, Value lastTile) { block(firstTile, lastTile, firstRow, count); });
+    });
+  else
+    tilesFrom(b.begin, b.end, [&](Value firstTile, Value lastTile) {
+      rowsUntil(b.index(0), rows,
+                [&](Value firstRow, Value count) { block(firstTile, lastTile, firstRow, count); });
+    });
   return fine;
 }
 

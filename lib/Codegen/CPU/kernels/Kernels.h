@@ -95,6 +95,14 @@ void otf_record_i8(const float *x, int64_t k, int64_t norm, float eps, const flo
                    const float *beta, const uint32_t *index, const float *grid, int64_t kb,
                    int64_t outliers, void *rec);
 
+/* A tap of a window; zeros where it is not `inside`, and then x or record is not read.
+ *   x, out      f32[count]
+ *   record      of `channels` columns, a multiple of 32, without outliers
+ *   out (i8)    a record of channels · taps columns, of which columns tap · channels on are written, with scales and sums */
+void otf_tap_f32(const float *x, int64_t inside, int64_t count, float *out);
+void otf_tap_i8(const void *record, int64_t inside, int64_t channels, int64_t tap, int64_t taps,
+                void *out);
+
 /* One row of an encoded matrix as f32 (an embedding).
  *   blob   the whole blob, 16-byte aligned; it begins with the column index if outliers > 0
  *   row    0 to N − 1, checked by the caller
