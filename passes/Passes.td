@@ -77,6 +77,7 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
     Writes `encoding` on each weight that a linear or an embedding reads as a matrix, and marks vocabulary
     tables: what an embedding reads, and what produces a result of the function with nothing but casts between floats,
     reshapes, and moves of elements (transpositions, slices) between. A weight that has an encoding keeps it, so a choice made by hand or by an earlier pass stands.
+    A convolution's weight of at most 64 columns stays f32 (ChooseBits.cpp says what was measured).
 
     ```mlir
     otf.weight @q : tensor<8x32xf32> = #otf.blob<...>
@@ -262,6 +263,9 @@ def Encode : OtfPass<"otf-encode"> {
     Where a linear reads `otf.on_grid` and its weight keeps the file's codes, the prologue takes over that grid, zero · Σ W
     (`otf.row_sums` of the weight) comes off the sums, and scales (`otf.row_scales`) are applied to what is left. A linear with `otf.grid` reads that grid first. Any other reader of `otf.on_grid` gets its scalar program.
 
+    A linear with a window reads records of positions, each once for all windows that it is in. Where a group of 32 columns would span taps, or
+    the weight has outlier columns or reads a grid or floats, all windows are written first, as a tensor.generate, and a record is one of a window.
+
     ```mlir
     %w = otf.use @q : !otf.matrix<8x32, #otf.encoding<f32>>
     %y = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32>
@@ -276,7 +280,8 @@ def Encode : OtfPass<"otf-encode"> {
     Statistic<"numPrologues", "prologues", "Prologues made">,
     Statistic<"numShared", "shared", "Linears that share a prologue made for another">,
   ];
-  let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -334,7 +339,8 @@ def SinkTransposes : OtfPass<"otf-sink-transposes"> {
     ```
 
     So the transpose moves down until a reader takes it into its own index arithmetic or another transpose undoes it:
-    each region between operators that fix an order has the order of the contraction before it.
+    each region between operators that fix an order has the order of the contraction before it. A body marked `otf.keeps_order` (a
+    depthwise convolution) has its order already and stays.
   }];
 }
 
@@ -373,6 +379,8 @@ def FuseElementwise : OtfPass<"otf-fuse-elementwise"> {
        index, or lies in a loop, the body must be short and cheap: at most `max-ops` operations, no loop, no transcendental function.
        So nothing costly is computed twice. A body that reads a linear at its own index is not repeated either: it will be
        the linear's epilogue.
+    3. A body that only permutes the dimensions of a tensor, for bodies that read it, takes nothing in: each of these takes it in (1), and what
+       it permutes is computed in its own order.
 
     `otf.gated_activation` becomes a tensor.generate first, and reads through reshapes that only add or drop ones
     go to the reshape's source.

@@ -9,6 +9,9 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace otf;
@@ -109,6 +112,29 @@ LogicalResult GivenAttr::verify(function_ref<InFlightDiagnostic()> emitError, in
   if (table && (table.size() != int64_t(1) << bits || zeros)) // rule 3
     return emitError() << "a table has an entry for each code, and no zero points";
   return success();
+}
+
+LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> kernel,
+                                 ArrayRef<int64_t> stride, ArrayRef<int64_t> dilation, ArrayRef<int64_t> before) {
+  size_t axes = kernel.size();
+  if (axes < 1 || axes > 3 || stride.size() != axes || dilation.size() != axes || before.size() != axes)
+    return emitError() << "a window has from 1 to 3 axes, the same in every list, got " << axes << ", "
+                       << stride.size() << ", " << dilation.size() << " and " << before.size();
+  for (size_t i = 0; i != axes; ++i)
+    for (int64_t number : {kernel[i], stride[i], dilation[i], before[i] + 1})
+      if (number < 1 || number > kMostColumns)
+        return emitError() << "taps, strides and dilations of a window are positive, and what lies before is not "
+                              "negative, all at most 2^31, got "
+                           << kernel[i] << ", " << stride[i] << ", " << dilation[i] << " and " << before[i];
+  return success();
+}
+
+int64_t WindowAttr::getTaps() const {
+  int64_t taps = 1;
+  for (int64_t k : getKernel())
+    if (llvm::MulOverflow(taps, k, taps))
+      return std::numeric_limits<int64_t>::max();
+  return taps;
 }
 
 Attribute otf::BlobAttr::parse(AsmParser &parser, Type) {

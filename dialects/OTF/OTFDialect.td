@@ -138,6 +138,23 @@ def OTF_GivenAttr : OTF_Attr<"Given", "given"> {
   let genVerifyDecl = 1;
 }
 
+def OTF_WindowAttr : OTF_Attr<"Window", "window"> {
+  let summary = "Where the taps of a window lie that slides over a tensor with channels last";
+  let description = [{
+    `#otf.window<[3, 3] stride [2, 1] dilation [1, 1] before [1, 1]>`: of each spatial axis the number of taps, and that tap k of the window at o
+    is at o · stride + k · dilation − before. What lies outside the tensor is zero. Taps count row-major, the last axis fastest.
+
+    1. All lists have one length, from 1 to 3. Taps, strides and dilations are positive, and nothing is negative.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$kernel, ArrayRefParameter<"int64_t">:$stride, ArrayRefParameter<"int64_t">:$dilation,
+                        ArrayRefParameter<"int64_t">:$before);
+  let assemblyFormat = "`<` `[` $kernel `]` `stride` `[` $stride `]` `dilation` `[` $dilation `]` `before` `[` $before `]` `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getTaps() const;
+  }];
+}
+
 def OTF_NormKind : I32EnumAttr<"NormKind", "a normalisation of rows", [
     I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"rms", 1>, I32EnumAttrCase<"layer", 2>]> {
   let cppNamespace = "::otf";

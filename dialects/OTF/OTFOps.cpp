@@ -214,13 +214,23 @@ LogicalResult LinearOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
   auto result = cast<RankedTensorType>(getResult().getType());
   auto weight = cast<MatrixType>(getWeight().getType());
-  if (!sameLeading(input, result)) // rule 1
+  bool records = input.getElementType().isInteger(8);
+  int64_t columns = weight.getColumns();
+  if (WindowAttr window = getWindowAttr()) { // rule 5
+    int64_t taps = window.getTaps(), rank = int64_t(window.getKernel().size()) + 2;
+    if (input.getRank() != rank || result.getRank() != rank || sizesOf(input)[0] != sizesOf(result)[0])
+      return emitOpError() << "input and result of its window have rank " << rank
+                           << " and one batch, got " << input << " and " << result;
+    if (columns % taps != 0 || (records && (columns / taps % 32 != 0 || weight.getOutliers() != 0)))
+      return emitOpError() << "has windows of " << taps << " taps that do not divide " << weight
+                           << (records ? " into records" : "");
+    columns /= taps;
+  } else if (!sameLeading(input, result)) { // rule 1
     return emitOpError() << "input and result must agree but in the last dimension, got " << input
                          << " and " << result;
-  int64_t expected = input.getElementType().isInteger(8)
-                         ? recordBytes(weight.getColumns() - weight.getOutliers(),
-                                       weight.getOutliers())
-                         : weight.getColumns();
+  }
+  int64_t expected =
+      records ? recordBytes(columns - weight.getOutliers(), weight.getOutliers()) : columns;
   if (input.getShape().back() != expected) // rule 2
     return emitOpError() << "expects a last input dimension of " << expected << ", got " << input;
   if (result.getShape().back() != weight.getRows())
@@ -241,6 +251,20 @@ LogicalResult LinearOp::verify() {
   if (!yield || yield.getValue().getType() != result.getElementType())
     return emitOpError() << "the epilogue must yield " << result.getElementType();
   return success();
+}
+
+bool LinearOp::isDividedByRows() {
+  if (getWindow())
+    return true;
+  // Rank 4 or more: what is between batch and channels are positions of an image. With many channels
+  // there are tiles enough, and each is read once only if its thread takes all rows.
+  constexpr int64_t kFewChannels = 256, kManyPositions = 64;
+  SmallVector<otf::Size> sizes = sizesOf(cast<RankedTensorType>(getResult().getType()));
+  if (sizes.size() < 4 || getWeight().getType().getRows() > kFewChannels)
+    return false;
+  std::optional<int64_t> positions =
+      elementCount(ArrayRef(sizes).drop_front().drop_back()).constant();
+  return !positions || *positions >= kManyPositions;
 }
 
 LogicalResult EmbeddingOp::verify() {

@@ -219,15 +219,25 @@ def OTF_LinearOp : OTF_Op<"linear", [Pure, SingleBlock]> {
     3. bias, if present, has N elements.
     4. An epilogue gets the f32 sum and the result's indices, and yields an element of the result.
        It may read any tensor at any index.
+    5. With `window` it is a convolution: x is [N, spatial sizes..., C], the result [N, output sizes..., M], W is M x (taps · C), and a row of the
+       product is the window's taps one after another, C elements each. Of records, C is a multiple of 32 and there are no outliers; a
+       record of zeros stands for what lies outside. Rules 1 and 2 then are about C and the number of dimensions.
 
     ```mlir
     %y = otf.linear %x, %w bias %b : (tensor<?x576xf32, #otf.dims<"s">>, !otf.matrix<48x576, #otf.encoding<f32>>, tensor<48xf32>)
         -> tensor<?x48xf32, #otf.dims<"s">>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, OTF_MatrixType:$weight, Optional<OTF_F32Tensor>:$bias);
+  let arguments = (ins AnyRankedTensor:$input, OTF_MatrixType:$weight, Optional<OTF_F32Tensor>:$bias, OptionalAttr<OTF_WindowAttr>:$window);
   let results = (outs AnyRankedTensor:$result);
   let regions = (region AnyRegion:$epilogue);
+  let extraClassDeclaration = [{
+    /// Whether a CPU divides the work by rows of the result and not by tiles of the weight: where positions of an image
+    /// make many rows, and few output channels would leave threads idle.
+    bool isDividedByRows();
+  }];
+  let builders = [OpBuilder<(ins "mlir::Type":$result, "mlir::Value":$input, "mlir::Value":$weight, "mlir::Value":$bias),
+                            "build($_builder, $_state, result, input, weight, bias, WindowAttr());">];
   let assemblyFormat = [{
     $input `,` $weight (`bias` $bias^)? attr-dict `:` functional-type(operands, results) (`epilogue` $epilogue^)?
   }];

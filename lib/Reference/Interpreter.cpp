@@ -233,8 +233,20 @@ llvm::Expected<Content> Interpreter::reshape(ReshapeOp op) {
 }
 
 llvm::Expected<Content> Interpreter::linearWithEpilogue(LinearOp op) {
-  Result sums =
-      linear(*tensor(op.getInput()), *operand<Matrix>(op.getWeight()), tensor(op.getBias()));
+  const Tensor *x = tensor(op.getInput());
+  const Matrix &weight = *operand<Matrix>(op.getWeight());
+  Tensor rows;
+  if (WindowAttr window = op.getWindowAttr()) {
+    llvm::Expected<Shape> shape = symbols.shapeOf(cast<RankedTensorType>(op.getType()));
+    if (!shape)
+      return shape.takeError();
+    Result copied = windows(*x, window, weight.columns, *shape);
+    if (!copied)
+      return copied.takeError();
+    rows = std::move(*copied);
+    x = &rows;
+  }
+  Result sums = linear(*x, weight, tensor(op.getBias()));
   if (!sums || op.getEpilogue().empty())
     return content(std::move(sums));
   llvm::Expected<ScalarProgram> program =

@@ -51,6 +51,42 @@ Result linear(const Tensor &x, const Matrix &w, const Tensor *bias) {
   return y;
 }
 
+Result windows(const Tensor &x, WindowAttr window, int64_t columns, const Shape &result) {
+  size_t axes = window.getKernel().size();
+  int64_t taps = window.getTaps(), channels = columns / taps;
+  int64_t width = x.isReal() ? channels : recordBytes(channels, 0);
+  if (x.shape.size() != axes + 2 || result.size() != axes + 2 || x.shape[0] != result[0] || x.shape.back() != width)
+    return wrong("has windows that do not fit what it reads");
+  std::vector<int64_t> order = columnOrder(channels, {});
+  Shape shape = result;
+  shape.back() = columns;
+  Tensor y = Tensor::zeros(shape, true);
+  int64_t rows = rowsOf(y);
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      // Positions from the last axis to the first.
+      int64_t pixel = 0, step = 1, row = m, k = tap;
+      bool inside = true;
+      for (size_t axis = axes; axis-- != 0;) {
+        int64_t size = x.shape[1 + axis];
+        int64_t at = row % result[1 + axis] * window.getStride()[axis] +
+                     k % window.getKernel()[axis] * window.getDilation()[axis] - window.getBefore()[axis];
+        inside = inside && at >= 0 && at < size;
+        pixel += at * step;
+        step *= size;
+        row /= result[1 + axis];
+        k /= window.getKernel()[axis];
+      }
+      pixel += row * step;
+      double *to = y.reals().data() + m * columns + tap * channels;
+      if (inside && x.isReal())
+        std::copy_n(x.reals().data() + pixel * width, channels, to);
+      else if (inside)
+        readRecord(x.integers().data() + pixel * width, order, 0, to);
+    }
+  return y;
+}
+
 Result embedding(const Tensor &ids, const Matrix &table) {
   if (ids.isReal())
     return wrong("reads ids that are floats");

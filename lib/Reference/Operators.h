@@ -17,6 +17,10 @@ using Result = llvm::Expected<Tensor>;
 /// x Wᵀ + bias, before an epilogue. x has floats, or records where it has integers.
 Result linear(const Tensor &x, const Matrix &w, const Tensor *bias);
 
+/// Rows of windows of `columns` elements at each output position, from x or its records [N, S..., C]; `result` is the shape
+/// of the product.
+Result windows(const Tensor &x, WindowAttr window, int64_t columns, const Shape &result);
+
 /// Ids outside of the table are an error.
 Result embedding(const Tensor &ids, const Matrix &table);
 

@@ -81,7 +81,8 @@ void fuse(tensor::GenerateOp generate, LinearOp linear, Value bias) {
   OpBuilder builder(generate);
   Location loc = FusedLoc::get(generate.getContext(), {linear.getLoc(), generate.getLoc()});
   auto fused = LinearOp::create(builder, loc, generate.getType(), linear.getInput(),
-                                linear.getWeight(), bias ? bias : Value(linear.getBias()));
+                                linear.getWeight(), bias ? bias : Value(linear.getBias()),
+                                linear.getWindowAttr());
   fused->setDiscardableAttrs(linear->getDiscardableAttrDictionary());
   if (!bias) {
     // The epilogue so far gives the sum that the body reads.
@@ -121,7 +122,7 @@ void fuse(tensor::GenerateOp generate, LinearOp linear, Value bias) {
 void reshapeInput(ReshapeOp reshape) {
   auto linear = reshape.getSource().getDefiningOp<LinearOp>();
   auto type = cast<RankedTensorType>(reshape.getResult().getType());
-  if (!linear || !linear.getResult().hasOneUse() || !linear.getEpilogue().empty() ||
+  if (!linear || linear.getWindow() || !linear.getResult().hasOneUse() || !linear.getEpilogue().empty() ||
       type.getRank() == 0 || type.getShape().back() != linear.getWeight().getType().getRows())
     return;
   // Elsewhere it would only make the record's view another, and a linear that is returned is in its

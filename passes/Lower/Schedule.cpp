@@ -177,7 +177,7 @@ FailureOr<otf::Size> substituted(plan::LaunchOp launch, const otf::Size &size) {
 constexpr int64_t kObservedBlock = 48;
 
 FailureOr<otf::Size> extentOf(plan::LaunchOp launch, Operation *root) {
-  if (auto linear = dyn_cast<LinearOp>(root))
+  if (auto linear = dyn_cast<LinearOp>(root); linear && !linear.isDividedByRows())
     return otf::Size((linear.getWeight().getType().getRows() + 7) / 8);
   if (auto compute = dyn_cast<ComputeOp>(root)) // its own, with the launch's sizes for d0, d1, …
     return substituted(launch, *otf::Size::parse(compute.getExtent()));
@@ -218,6 +218,9 @@ bool takesTilesTogether(Operation *root) {
   return kind == EncodingKind::f32 || kind == EncodingKind::f16;
 }
 
+/// Half of the rows that a kernel takes at once (EmitContraction.cpp), so that few of them divide evenly too.
+int64_t rowsTogether(LinearOp linear) { return takesTilesTogether(linear) ? 12 : 8; }
+
 struct SchedulePass : otf::impl::ScheduleBase<SchedulePass> {
   using ScheduleBase::ScheduleBase;
 
@@ -233,6 +236,11 @@ struct SchedulePass : otf::impl::ScheduleBase<SchedulePass> {
     std::optional<int64_t> tiles = extent->constant();
     bool wide = isa<LinearOp>(root) && tiles && *tiles >= wideLinear;
     launch.setExtentAttr(builder.getStringAttr(extent->str()));
+    auto linear = dyn_cast<LinearOp>(root);
+    if (linear && linear.isDividedByRows()) {
+      launch.setGrainAttr(builder.getI64IntegerAttr(rowsTogether(linear)));
+      return success();
+    }
     launch.setGrainAttr(builder.getI64IntegerAttr(tiles && *tiles >= 2 * kTogether && takesTilesTogether(root) ? kTogether : wide ? 2 : 1));
     return success();
   }

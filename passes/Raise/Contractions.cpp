@@ -220,7 +220,8 @@ bool raise::recognizeBias(Raiser &raiser, onnx::NodeOp add) {
       continue;
     Known result = sum;
     Value vector = raiser.tensor(bias);
-    result.tensor = LinearOp::create(raiser.builder, add.getLoc(), op.getType(), op.getInput(), op.getWeight(), vector);
+    result.tensor = LinearOp::create(raiser.builder, add.getLoc(), op.getType(), op.getInput(), op.getWeight(), vector,
+                                     op.getWindowAttr());
     raiser.set(add, std::move(result));
     return true;
   }

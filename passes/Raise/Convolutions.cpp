@@ -88,9 +88,34 @@ SmallVector<Value> joined(std::initializer_list<Value> first, ValueRange rest) {
   return all;
 }
 
+/// The window as an attribute of the linear that reads x in place; null where that has no form or is slow: what is copied at once must be a
+/// vector, and a row of taps fit many times into a kernel's scratch memory.
+WindowAttr inPlace(Raiser &raiser, ArrayRef<WindowAxis> window, const Channels &c) {
+  constexpr int64_t kShortestRun = 8, kMostRowColumns = 8192;
+  if (window.size() > 3 || c.in * c.taps() > kMostRowColumns)
+    return {};
+  // Taps along the last axis are one run where they are neighbours.
+  int64_t run = window.back().dilation == 1 ? c.in * window.back().kernel : c.in;
+  if (run < kShortestRun)
+    return {};
+  SmallVector<int64_t> kernel, stride, dilation, before;
+  bool moves = false;
+  for (const WindowAxis &axis : window) {
+    std::optional<int64_t> outside = axis.before.constant();
+    if (!outside || *outside < 0)
+      return {};
+    kernel.push_back(axis.kernel);
+    stride.push_back(axis.stride);
+    dilation.push_back(axis.dilation);
+    before.push_back(*outside);
+    moves |= axis.kernel != 1 || axis.stride != 1 || axis.output != axis.input || *outside != 0;
+  }
+  return moves ? WindowAttr::get(raiser.builder.getContext(), kernel, stride, dilation, before) : WindowAttr();
+}
+
 /// A convolution by a constant weight is a linear of the windows: its matrix is the weight, one row
-/// for each output channel, its columns by tap and then by channel, so that a window is copied a
-/// run of channels at a time. So it has all that a linear has: encodings, epilogues, kernels on
+/// for each output channel, its columns by tap and then by channel, so that a window is read a
+/// run of channels at a time, in place where it has that form (`inPlace`) and as a tensor of all windows elsewhere. So it has all that a linear has: encodings, epilogues, kernels on
 /// every device. Channels come last in its result; otf-sink-transposes lets what follows keep that
 /// order.
 Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matrix,
@@ -101,12 +126,19 @@ Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matri
   llvm::append_range(outer, outputSizes(window));
   sizes = outer;
   bool taps = llvm::any_of(c.kernel, [](int64_t k) { return k != 1; });
-  if (taps)
-    llvm::append_range(sizes, kernelSizes(window));
-  sizes.push_back(c.in);
   Activations activations = activationsOf(raiser, x, matrix);
-  Known windows = raiser.generated(x.elementType, sizes, [&](OpBuilder &b, ValueRange at) {
+  WindowAttr reads = activations.grid ? WindowAttr() : inPlace(raiser, window, c);
+  if (reads) { // all that is left is x with channels last
+    sizes.resize(1);
+    llvm::append_range(sizes, ArrayRef<Size>(x.sizes).drop_front(2));
+  } else if (taps) {
+    llvm::append_range(sizes, kernelSizes(window));
+  }
+  sizes.push_back(c.in);
+  Known windows = raiser.generated(x.elementType, sizes, [&](OpBuilder &b, ValueRange at) -> Value {
     Scalars s(b, l);
+    if (reads)
+      return raiser.element(b, *activations.value, joined({at[0], at.back()}, at.slice(1, rank)));
     SmallVector<Value> k(rank, taps ? Value() : s.index(0));
     if (taps)
       llvm::copy(at.slice(rank + 1, rank), k.begin());
@@ -118,9 +150,11 @@ Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matri
         },
         [&](Scalars &s) { return s.number(s.b.getF32Type(), 0); }); // which every grid has
   });
-  SmallVector<Size> rows(outer);
-  rows.push_back(matrix.sizes[1]);
-  windows = raiser.reshaped(windows, rows);
+  if (!reads) {
+    SmallVector<Size> rows(outer);
+    rows.push_back(matrix.sizes[1]);
+    windows = raiser.reshaped(windows, rows);
+  }
   Value bias = raiser.hasInput(node, 2) ? raiser.tensor(raiser.input(node, 2)) : Value();
   Value weight = raiser.matrix(matrix, /*transposed=*/false, c.taps());
   Known product;
@@ -129,7 +163,7 @@ Known convolveByMatrix(Raiser &raiser, onnx::NodeOp node, Known &x, Known &matri
   product.sizes.push_back(c.out);
   product.tensor =
       LinearOp::create(raiser.builder, l, tensorType(raiser.builder.getF32Type(), product.sizes),
-                       roundedTo(raiser, raiser.tensor(windows), activations.grid), weight, bias);
+                       roundedTo(raiser, raiser.tensor(windows), activations.grid), weight, bias, reads);
   SmallVector<Size> result{x.sizes[0], Size(c.out)};
   llvm::append_range(result, outputSizes(window));
   return raiser.generated(x.elementType, result, [&](OpBuilder &b, ValueRange at) {

@@ -12,9 +12,11 @@
 #include "dialects/OTF/Codes.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
+#include "passes/Rewrite/CopyWindows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
@@ -138,13 +140,24 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     linear->removeAttr(kGridAttribute);
   }
 
+  /// Whether a record of each position serves all windows that it is in. A group of 32 must not span taps, what lies
+  /// outside is zero on no grid but ours, and f32 activations have no record.
+  static bool hasRecordsOfTaps(LinearOp linear, WeightOp weight) {
+    auto matrix = linear.getWeight().getType();
+    return matrix.getColumns() / linear.getWindowAttr().getTaps() % 32 == 0 && matrix.getOutliers() == 0 &&
+           !linear.getInput().getDefiningOp<OnGridOp>() && !(weight && weight.getFloatActivations());
+  }
+
   void makePrologue(LinearOp linear, SymbolTable &symbols) {
     auto matrix = linear.getWeight().getType();
-    auto input = cast<RankedTensorType>(linear.getInput().getType());
-    if (isPlain(matrix.getEncoding()) || !input.getElementType().isF32())
+    if (isPlain(matrix.getEncoding()) ||
+        !cast<RankedTensorType>(linear.getInput().getType()).getElementType().isF32())
       return;
     auto use = linear.getWeight().getDefiningOp<UseOp>();
     auto weight = use ? symbols.lookup<WeightOp>(use.getWeight()) : WeightOp();
+    if (linear.getWindow() && !hasRecordsOfTaps(linear, weight))
+      copyWindows(linear);
+    auto input = cast<RankedTensorType>(linear.getInput().getType());
     auto onGrid = linear.getInput().getDefiningOp<OnGridOp>();
     auto sums = weight ? weight->getAttrOfType<DenseFPElementsAttr>(kRowSumsAttribute) : DenseFPElementsAttr();
     Value grid, source = linear.getInput();
@@ -161,7 +174,7 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     PrologueOp &prologue = prologues[{linear->getBlock(), source.getAsOpaquePointer(),
                                       order.getAsOpaquePointer(), grid.getAsOpaquePointer()}];
     if (!prologue || !shareable) {
-      int64_t bytes = recordBytes(matrix.getColumns() - matrix.getOutliers(), matrix.getOutliers());
+      int64_t bytes = recordBytes(input.getShape().back() - matrix.getOutliers(), matrix.getOutliers());
       SmallVector<otf::Size> sizes = sizesOf(input);
       sizes.back() = bytes;
       OpBuilder builder(linear);

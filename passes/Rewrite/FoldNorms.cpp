@@ -34,7 +34,8 @@ llvm::SetVector<StringRef> readers(NormOp norm, const Uses &uses) {
     auto linear = dyn_cast<LinearOp>(operand.getOwner());
     auto use = linear ? linear.getWeight().getDefiningOp<UseOp>() : UseOp();
     // An epilogue that reads the norm is not a contraction with it.
-    if (!use || operand.get() != linear.getInput() || operand.getOperandNumber() != 0)
+    // Of a convolution, a channel is many columns.
+    if (!use || linear.getWindow() || operand.get() != linear.getInput() || operand.getOperandNumber() != 0)
       return {};
     weights.insert(use.getWeight());
   }

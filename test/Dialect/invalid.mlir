@@ -206,6 +206,48 @@ func.func @linear_rule_3(%x: tensor<4x32xf32>, %w: !otf.matrix<8x32, #otf.encodi
 
 // -----
 
+func.func @linear_rule_5_rank(%x: tensor<4x32xf32>, %w: !otf.matrix<8x96, #otf.encoding<f32>>) {
+  // expected-error@+1 {{input and result of its window have rank 3 and one batch}}
+  %0 = otf.linear %x, %w {window = #otf.window<[3] stride [1] dilation [1] before [1]>} : (tensor<4x32xf32>, !otf.matrix<8x96, #otf.encoding<f32>>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rule_5_taps(%x: tensor<1x4x32xf32>, %w: !otf.matrix<8x97, #otf.encoding<f32>>) {
+  // expected-error@+1 {{has windows of 3 taps that do not divide '!otf.matrix<8x97, #otf.encoding<f32>>'}}
+  %0 = otf.linear %x, %w {window = #otf.window<[3] stride [1] dilation [1] before [1]>} : (tensor<1x4x32xf32>, !otf.matrix<8x97, #otf.encoding<f32>>) -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rule_5_records(%x: tensor<1x4x64xi8>, %w: !otf.matrix<8x72, #otf.encoding<int8, group = 32>>) {
+  // expected-error@+1 {{into records}}
+  %0 = otf.linear %x, %w {window = #otf.window<[3] stride [1] dilation [1] before [1]>} : (tensor<1x4x64xi8>, !otf.matrix<8x72, #otf.encoding<int8, group = 32>>) -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rule_5_channels(%x: tensor<1x4x31xf32>, %w: !otf.matrix<8x96, #otf.encoding<f32>>) {
+  // expected-error@+1 {{expects a last input dimension of 32, got 'tensor<1x4x31xf32>'}}
+  %0 = otf.linear %x, %w {window = #otf.window<[3] stride [1] dilation [1] before [1]>} : (tensor<1x4x31xf32>, !otf.matrix<8x96, #otf.encoding<f32>>) -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{a window has from 1 to 3 axes, the same in every list, got 2, 1, 2 and 2}}
+func.func private @window_rule_1_lists() attributes {w = #otf.window<[3, 3] stride [1] dilation [1, 1] before [1, 1]>}
+
+// -----
+
+// expected-error@+1 {{taps, strides and dilations of a window are positive}}
+func.func private @window_rule_1_numbers() attributes {w = #otf.window<[3] stride [0] dilation [1] before [1]>}
+
+// -----
+
 func.func @linear_rule_4_arguments(%x: tensor<4x32xf32>, %w: !otf.matrix<8x32, #otf.encoding<f32>>) {
   // expected-error@+1 {{the epilogue takes f32 and 2 indices}}
   %0 = otf.linear %x, %w : (tensor<4x32xf32>, !otf.matrix<8x32, #otf.encoding<f32>>) -> tensor<4x8xf32> epilogue {

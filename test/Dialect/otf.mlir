@@ -55,6 +55,15 @@ func.func @linear(%x: tensor<?x32xf32, #otf.dims<"s">>, %w: !otf.matrix<8x32, #o
   return %0 : tensor<?x8xi1, #otf.dims<"s">>
 }
 
+// CHECK-LABEL: func.func @convolution
+func.func @convolution(%x: tensor<1x?x4x8xf32, #otf.dims<"s">>, %w: !otf.matrix<16x48, #otf.encoding<f32>>)
+    -> tensor<1x?x2x16xf32, #otf.dims<"s">> {
+  // CHECK: otf.linear %{{.*}}, %{{.*}} {window = #otf.window<[3, 2] stride[1, 2] dilation[1, 1] before[1, 0]>} : (
+  %0 = otf.linear %x, %w {window = #otf.window<[3, 2] stride [1, 2] dilation [1, 1] before [1, 0]>}
+      : (tensor<1x?x4x8xf32, #otf.dims<"s">>, !otf.matrix<16x48, #otf.encoding<f32>>) -> tensor<1x?x2x16xf32, #otf.dims<"s">>
+  return %0 : tensor<1x?x2x16xf32, #otf.dims<"s">>
+}
+
 // CHECK-LABEL: func.func @embedding
 func.func @embedding(%ids: tensor<?xi64, #otf.dims<"s">>, %t: !otf.matrix<100x32, #otf.encoding<f16>>)
     -> tensor<?x32xf32, #otf.dims<"s">> {

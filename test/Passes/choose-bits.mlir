@@ -105,3 +105,25 @@ func.func @main(%x: tensor<4x32xf32>) -> tensor<4x100xf32> {
   } : tensor<4x100xf32>
   return %r : tensor<4x100xf32>
 }
+
+// -----
+
+// A convolution of few columns is not coded; one of more, and a linear on rows, are.
+// CHECK: otf.weight @narrow {{.*}} {encoding = #otf.encoding<f32>}
+// CHECK: otf.weight @wide {{.*}} {encoding = #otf.encoding<int4, group = 64>}
+otf.weight @narrow : tensor<48x48xf32> = #otf.blob<file = 0, offset = 0, length = 9216, type = f32>
+otf.weight @wide : tensor<48x432xf32> = #otf.blob<file = 0, offset = 0, length = 82944, type = f32>
+func.func @main(%x: tensor<1x8x8x48xf32>) -> tensor<1x8x8x48xf32> {
+  %n = otf.use @narrow : !otf.matrix<48x48, #otf.encoding<f32>>
+  %w = otf.use @wide : !otf.matrix<48x432, #otf.encoding<f32>>
+  %0 = otf.linear %x, %n : (tensor<1x8x8x48xf32>, !otf.matrix<48x48, #otf.encoding<f32>>) -> tensor<1x8x8x48xf32>
+  %1 = otf.linear %0, %w {window = #otf.window<[3, 3] stride [1, 1] dilation [1, 1] before [1, 1]>}
+    : (tensor<1x8x8x48xf32>, !otf.matrix<48x432, #otf.encoding<f32>>) -> tensor<1x8x8x48xf32>
+  %2 = tensor.generate {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    %e = tensor.extract %1[%a, %b, %c, %d] : tensor<1x8x8x48xf32>
+    %f = arith.negf %e : f32
+    tensor.yield %f : f32
+  } : tensor<1x8x8x48xf32>
+  return %2 : tensor<1x8x8x48xf32>
+}

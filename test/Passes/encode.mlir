@@ -145,3 +145,29 @@ func.func @decided(%x: tensor<4x32xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
   %1 = otf.linear %x, %q {otf.grid = array<f32: 0.5, -8.0>} : (tensor<4x32xf32>, !otf.matrix<2x32, #otf.encoding<f32>>) -> tensor<4x2xf32>
   return %0, %1 : tensor<4x2xf32>, tensor<4x2xf32>
 }
+
+otf.weight @in_place : tensor<8x288xf32> = #otf.blob<file = 0, offset = 0, length = 9216, type = f32>
+    {encoding = #otf.encoding<int8, group = 32>}
+otf.weight @copied : tensor<8x72xf32> = #otf.blob<file = 0, offset = 0, length = 2304, type = f32>
+    {encoding = #otf.encoding<int8, group = 32>}
+// A window reads records of positions where a group of 32 lies in one tap. Elsewhere all windows are written, and a record is one of a window.
+// CHECK-LABEL: func.func @windows(
+// CHECK-SAME: %[[X:.*]]: tensor
+func.func @windows(%x: tensor<1x6x6x32xf32>) -> tensor<1x3x6x8xf32> {
+  %a = otf.use @in_place : !otf.matrix<8x288, #otf.encoding<f32>>
+  %b = otf.use @copied : !otf.matrix<8x72, #otf.encoding<f32>>
+  // CHECK: %[[R:.*]] = otf.prologue none %[[X]] : (tensor<1x6x6x32xf32>) -> tensor<1x6x6x64xi8>
+  // CHECK: %[[Y:.*]] = otf.linear %[[R]], %{{.*}} {window = #otf.window<[3, 3] stride[1, 1] dilation[1, 1] before[1, 1]>}
+  %0 = otf.linear %x, %a {window = #otf.window<[3, 3] stride [1, 1] dilation [1, 1] before [1, 1]>}
+    : (tensor<1x6x6x32xf32>, !otf.matrix<8x288, #otf.encoding<f32>>) -> tensor<1x6x6x8xf32>
+  // CHECK: %[[W:.*]] = tensor.generate
+  // CHECK: scf.if
+  // CHECK: tensor.extract %[[Y]]
+  // CHECK: } : tensor<1x3x6x3x3x8xf32>
+  // CHECK: %[[F:.*]] = otf.reshape %[[W]] : tensor<1x3x6x3x3x8xf32> -> tensor<1x3x6x72xf32>
+  // CHECK: %[[S:.*]] = otf.prologue none %[[F]]
+  // CHECK: otf.linear %[[S]], %{{.*}} : (tensor<1x3x6x128xi8>
+  %1 = otf.linear %0, %b {window = #otf.window<[3, 3] stride [2, 1] dilation [1, 1] before [1, 1]>}
+    : (tensor<1x6x6x8xf32>, !otf.matrix<8x72, #otf.encoding<f32>>) -> tensor<1x3x6x8xf32>
+  return %1 : tensor<1x3x6x8xf32>
+}

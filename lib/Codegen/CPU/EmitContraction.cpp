@@ -3,6 +3,7 @@
 // Contractions and what reads or feeds them: linear, embedding, prologue. All sizes that depend on
 // an encoding come from lib/Encoding/Layout.h and reach the micro-kernels as constants.
 
+#include "include/otf/KernelABI.h"
 #include "lib/Codegen/CPU/MatrixShape.h"
 #include "lib/Codegen/CPU/Operators.h"
 #include "lib/Codegen/CPU/ScalarProgram.h"
@@ -21,6 +22,8 @@ static constexpr int64_t kPlainRows = 24, kCodedRows = 64;
 /// prefetcher foresees; tiles come in a stream.
 static constexpr int64_t kCachedBytes = 256 << 10;
 static constexpr int64_t kTileRows = 8;
+/// Rows of windows that are copied at once, less where more would not leave the second-level cache room for weights.
+static constexpr int64_t kPanelBytes = OTF_KERNEL_SCRATCH / 2, kFewestRows = 6;
 
 static std::optional<MatrixShape> shapeOf(Operation *op, MatrixType type) {
   EncodingAttr encoding = type.getEncoding();
@@ -79,10 +82,18 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   Value rows = b.size(elementCount(lead)), rowWidth = b.size(x.shape.back());
   if (!rows || !rowWidth)
     return false;
-  Value stride = b.mul(rowWidth, b.index(records ? 1 : 4));
+  bool windows = bool(op.getWindow());
+  int64_t panelRow = records ? recordBytes(shape->columns, 0) : 4 * shape->columns;
+  if (windows && panelRow > OTF_KERNEL_SCRATCH / kFewestRows) {
+    op.emitError() << "a window of " << shape->columns << " columns is larger than the scratch memory of a kernel on a CPU";
+    return false;
+  }
+  Value stride = windows ? b.index(panelRow) : b.mul(rowWidth, b.index(records ? 1 : 4));
   StringRef name = shape->name;
   bool together = !floats; // the kernel takes neighbouring tiles
   int64_t mostRows = shape->plain ? kPlainRows : together ? kCodedRows : kRows;
+  if (windows)
+    mostRows = std::clamp(kPanelBytes / panelRow / kFewestRows * kFewestRows, kFewestRows, mostRows);
   Memory acc{b.stack(b.getF32Type(), mostRows * kTileRows * (together ? kTiles : 1)),
              b.getF32Type(),
              {},
@@ -130,8 +141,11 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
                            [&](Value r) { element(b.add(from, r), row, indices, b.add(n0, r)); }));
     });
   };
+  auto rowsFrom = [&](Value firstRow) {
+    return windows ? b.scratch : b.at(x, b.mul(firstRow, rowWidth));
+  };
   auto tile = [&](Value t, Value firstRow, Value count) {
-    SmallVector<Value> arguments{tileAt(t), b.at(x, b.mul(firstRow, rowWidth)), stride, count};
+    SmallVector<Value> arguments{tileAt(t), rowsFrom(firstRow), stride, count};
     appendParameters(b, *shape, arguments);
     arguments.push_back(acc.pointer);
     b.call(kernel, {}, arguments);
@@ -141,7 +155,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     SmallVector<Value> arguments{tileAt(firstTile),
                                  b.index(shape->tileBytes),
                                  b.sub(lastTile, firstTile),
-                                 b.at(x, b.mul(firstRow, rowWidth)),
+                                 rowsFrom(firstRow),
                                  stride,
                                  count};
     appendParameters(b, *shape, arguments);
@@ -153,27 +167,44 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
     });
   };
 
-  auto tilesTimesRows = [&](Value begin, Value end) { // rows from begin to end
-    b.loop(b.begin, b.end, kTiles, [&](Value firstTile) {
-      Value lastTile = b.smaller(b.add(firstTile, b.index(kTiles)), b.end);
-      b.loop(begin, end, mostRows, [&](Value firstRow) {
-        Value count = b.smaller(b.sub(end, firstRow), b.index(mostRows));
-        if (together)
-          tiles(firstTile, lastTile, firstRow, count);
-        else
-          b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
-      });
+  auto block = [&](Value firstTile, Value lastTile, Value firstRow, Value count) {
+    if (together)
+      tiles(firstTile, lastTile, firstRow, count);
+    else
+      b.loop(firstTile, lastTile, 1, [&](Value t) { tile(t, firstRow, count); });
+  };
+  auto tilesFrom = [&](Value begin, Value end, llvm::function_ref<void(Value, Value)> body) {
+    b.loop(begin, end, kTiles, [&](Value first) {
+      body(first, b.smaller(b.add(first, b.index(kTiles)), end));
     });
   };
-  std::optional<int64_t> recordBytes = x.shape.back().constant();
-  if (!records || recordBytes.value_or(0) < 1) {
+  auto rowsUntil = [&](Value begin, Value end, llvm::function_ref<void(Value, Value)> body) {
+    b.loop(begin, end, mostRows, [&](Value first) {
+      body(first, b.smaller(b.sub(end, first), b.index(mostRows)));
+    });
+  };
+  auto tilesTimesRows = [&](Value begin, Value end) { // rows from begin to end
+    tilesFrom(b.begin, b.end, [&](Value firstTile, Value lastTile) {
+      rowsUntil(begin, end,
+                [&](Value firstRow, Value count) { block(firstTile, lastTile, firstRow, count); });
+    });
+  };
+  std::optional<int64_t> record = x.shape.back().constant();
+  if (op.isDividedByRows()) {
+    rowsUntil(b.begin, b.end, [&](Value firstRow, Value count) {
+      if (windows)
+        fine = emitWindows(b, op, x, result.shape, b.scratch, panelRow, firstRow, count) && fine;
+      tilesFrom(b.index(0), b.index((shape->rows + kTileRows - 1) / kTileRows),
+                [&](Value firstTile, Value lastTile) { block(firstTile, lastTile, firstRow, count); });
+    });
+  } else if (!records || record.value_or(0) < 1) {
     tilesTimesRows(b.index(0), rows);
-    return fine;
+  } else {
+    int64_t cached = std::max(kCachedBytes / *record / kCodedRows, int64_t(1)) * kCodedRows;
+    b.loop(b.index(0), rows, cached, [&](Value begin) {
+      tilesTimesRows(begin, b.smaller(b.add(begin, b.index(cached)), rows));
+    });
   }
-  int64_t cached = std::max(kCachedBytes / *recordBytes / kCodedRows, int64_t(1)) * kCodedRows;
-  b.loop(b.index(0), rows, cached, [&](Value begin) {
-    tilesTimesRows(begin, b.smaller(b.add(begin, b.index(cached)), rows));
-  });
   return fine;
 }
 

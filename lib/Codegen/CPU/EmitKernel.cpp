@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The frame of a kernel: its parameters are unpacked from `buffers` and `dims`, then the emitter of
-// its root operator writes the loop over work items. tensor.generate, the general one, is here.
+// its root operator writes the loop over work items.
 
 #include "lib/Codegen/CPU/EmitKernel.h"
 #include "dialects/Plan/Plan.h"
@@ -16,39 +16,6 @@
 using namespace mlir;
 
 namespace otf::cpu {
-
-/// Rows are work items; a row's indices are found once, by division, and its elements are the inner
-/// loop.
-bool emitGenerate(KernelBuilder &b, tensor::GenerateOp op, const Memory &result,
-                  IRMapping &mapping) {
-  Block &body = op.getBody().front();
-  ArrayRef<otf::Size> shape = result.shape;
-  bool scalar = shape.empty();
-  Value width = scalar ? b.index(1) : b.size(shape.back());
-  if (!width)
-    return false;
-  bool fine = true;
-  auto element = [&](Position position) {
-    for (auto [argument, i] : llvm::zip(body.getArguments(), position.indices))
-      mapping.map(argument, i);
-    auto yielded = emitProgram(b, body, mapping, position);
-    fine = yielded.has_value();
-    if (fine)
-      b.store(yielded->front(), result, position.offset);
-  };
-  b.loop(b.begin, b.end, 1, [&](Value row) {
-    if (scalar)
-      return element({{}, b.index(0), shape});
-    SmallVector<Value> lead = b.split(row, shape.drop_back());
-    Value first = b.mul(row, width);
-    b.loop(b.index(0), width, 1, [&](Value last) {
-      Position position{lead, b.add(first, last), shape};
-      position.indices.push_back(last);
-      element(position);
-    });
-  });
-  return fine;
-}
 
 /// `dims` holds d0, d1, …, then, for kernels on caches, past, capacity and batch.
 static void bindSizes(KernelBuilder &b, plan::KernelOp kernel, Value dims) {

@@ -26,6 +26,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, LLVM::LLVMFuncOp function)
   Block *entry = function.addEntryBlock(*this);
   setInsertionPointToStart(entry);
   begin = arith::IndexCastOp::create(*this, getIndexType(), entry->getArgument(2));
+  scratch = entry->getArgument(4);
   end = arith::IndexCastOp::create(*this, getIndexType(), entry->getArgument(3));
 
   auto domain = LLVM::AliasScopeDomainAttr::get(getContext(), function.getSymNameAttr());

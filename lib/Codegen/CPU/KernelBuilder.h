@@ -37,6 +37,7 @@ public:
 
   mlir::ModuleOp module;
   mlir::Value begin, end; ///< work items, index
+  mlir::Value scratch;    ///< OTF_KERNEL_SCRATCH bytes of the thread
   std::map<std::string, mlir::Value> symbols;
   llvm::DenseMap<mlir::Value, Memory> memory;
 

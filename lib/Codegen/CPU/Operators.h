@@ -18,6 +18,11 @@ bool emitGenerate(KernelBuilder &builder, mlir::tensor::GenerateOp op, const Mem
                   mlir::IRMapping &mapping);
 bool emitLinear(KernelBuilder &builder, LinearOp op, const Memory &result,
                 mlir::IRMapping &mapping);
+/// Writes rows `firstRow` to firstRow + count − 1 of the windows of `op`, whose result has the shape
+/// `result`, to `panel`, `rowBytes` each: what its micro-kernels read. `x` is its input.
+bool emitWindows(KernelBuilder &builder, LinearOp op, const Memory &x,
+                 llvm::ArrayRef<otf::Size> result, mlir::Value panel, int64_t rowBytes,
+                 mlir::Value firstRow, mlir::Value count);
 bool emitEmbedding(KernelBuilder &builder, EmbeddingOp op, const Memory &result);
 bool emitNorm(KernelBuilder &builder, NormOp op, const Memory &result);
 bool emitRotate(KernelBuilder &builder, RotateOp op, const Memory &result);

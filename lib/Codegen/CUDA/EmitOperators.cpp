@@ -96,6 +96,36 @@ static otf::Size gridOfLinear(ArrayRef<otf::Size> rows, int64_t columns, int64_t
   return others * otf::Size(std::max(blocks, forOneRow));
 }
 
+/// The windows of a convolution as an otf::Windows (Linear.cuh), which has three axes: one that is
+/// missing has one position. Nothing after a diagnostic.
+static std::optional<std::string> windowsOf(KernelFrame &k, LinearOp op, StringRef weight) {
+  WindowAttr window = op.getWindowAttr();
+  size_t missing = 3 - window.getKernel().size();
+  int64_t channels = op.getWeight().getType().getColumns() / window.getTaps();
+  const Memory &x = k.memory[op.getInput()];
+  std::string text = ("otf::Windows<" + weight + ", " + Twine(channels)).str();
+  auto numbers = [&](ArrayRef<int64_t> list, int64_t otherwise) {
+    for (size_t i = 0; i != 3; ++i)
+      text += ", " + std::to_string(i < missing ? otherwise : list[i - missing]);
+  };
+  numbers(window.getKernel(), 1);
+  numbers(window.getStride(), 1);
+  numbers(window.getDilation(), 1);
+  numbers(window.getBefore(), 0);
+  text += ">{reinterpret_cast<const otf::uint8_t *>(" + x.pointer + ")";
+  for (ArrayRef<otf::Size> shape : {ArrayRef<otf::Size>(x.shape), ArrayRef<otf::Size>(k.result.shape)}) {
+    for (size_t i = 0; i != 3; ++i) {
+      std::optional<std::string> size =
+          i < missing ? std::string("1") : k.size(shape[1 + i - missing], op.getLoc());
+      if (!size)
+        return std::nullopt;
+      text += (i == 0 ? ", {int(" : ", int(") + *size + ")";
+    }
+    text += "}";
+  }
+  return text + "}";
+}
+
 bool emitLinear(KernelFrame &k, LinearOp op) {
   MatrixType type = op.getWeight().getType();
   std::optional<CodecName> codec = codecOf(op, type);
@@ -114,9 +144,13 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   if (!rows)
     return false;
   int64_t split = splitFor(type.getRows(), codec->chunks);
-  k.line("otf::linear<" + codec->weight + ", " + Twine(split) + ">(" +
-         k.memory[op.getWeight()].pointer + ", " + k.memory[op.getInput()].pointer + ", " + *rows +
-         ",");
+  std::optional<std::string> x = k.memory[op.getInput()].pointer;
+  if (op.getWindow())
+    x = windowsOf(k, op, codec->weight);
+  if (!x)
+    return false;
+  k.line((op.getWindow() ? "otf::contract<" : "otf::linear<") + codec->weight + ", " + Twine(split) +
+         ">(" + k.memory[op.getWeight()].pointer + ", " + *x + ", " + *rows + ",");
   ++k.indent;
   k.line("[=](long long m, long long n, float acc) {");
   ++k.indent;

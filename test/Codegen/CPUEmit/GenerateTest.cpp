@@ -5,6 +5,7 @@
 #include "test/Codegen/CPUEmit/Harness.h"
 
 #include <algorithm>
+#include <array>
 
 namespace otf::test {
 namespace {
@@ -47,6 +48,41 @@ plan.kernel @broadcast(%a: tensor<?x?x37xf32, #otf.dims<"d0", "d1">>, %b: tensor
     tensor.yield %r : f32
   } : tensor<?x?x37xf32, #otf.dims<"d0", "d1">>
   plan.return %y : tensor<?x?x37xf32, #otf.dims<"d0", "d1">>
+}
+plan.kernel @window(%a: tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">>) -> tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">> {
+  %n = otf.size "d0"
+  %h = otf.size "d1"
+  %w = otf.size "d2"
+  %y = tensor.generate %n, %h, %w {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %nothing = arith.constant 0.0 : f32
+    %some = arith.cmpi slt, %zero, %h : index
+    %r = scf.if %some -> (f32) {
+      %j1 = arith.subi %j, %one : index
+      %up = arith.maxsi %j1, %zero : index
+      %in = arith.cmpi sle, %zero, %j1 : index
+      %k1 = arith.subi %k, %one : index
+      %left = arith.maxsi %k1, %zero : index
+      %k2 = arith.addi %k, %one : index
+      %last = arith.subi %w, %one : index
+      %right = arith.minsi %k2, %last : index
+      %u = tensor.extract %a[%i, %up, %k, %l] : tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">>
+      %us = arith.select %in, %u, %nothing : f32
+      %v = tensor.extract %a[%i, %j, %left, %l] : tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">>
+      %c = tensor.extract %a[%i, %j, %k, %l] : tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">>
+      %x = tensor.extract %a[%i, %j, %right, %l] : tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">>
+      %s1 = arith.addf %us, %v : f32
+      %s2 = arith.subf %s1, %c : f32
+      %s3 = arith.addf %s2, %x : f32
+      scf.yield %s3 : f32
+    } else {
+      scf.yield %nothing : f32
+    }
+    tensor.yield %r : f32
+  } : tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">>
+  plan.return %y : tensor<?x?x?x5xf32, #otf.dims<"d0", "d1", "d2">>
 }
 plan.kernel @transpose(%a: tensor<?x5x?x3xf32, #otf.dims<"d0", "d1">>) -> tensor<3x?x5x?xf32, #otf.dims<"d1", "d0">> {
   %n = otf.size "d0"
@@ -344,6 +380,21 @@ plan.kernel @scalar(%x: tensor<?xf32, #otf.dims<"d0">>) -> tensor<f32> {
 )mlir";
 
 const int64_t sizes[] = {0, 1, 2, 7, 8, 33};
+
+/// Neighbours are computed four at a time; pieces begin and end anywhere.
+TEST_P(Generate, Window) {
+  OTF_KERNEL(window, kernels, "window");
+  for (auto [n, h, w] : {std::array<int64_t, 3>{1, 1, 1}, {2, 3, 4}, {1, 2, 11}, {2, 2, 3}}) {
+    std::vector<float> a = floats(n * h * w * 5);
+    auto y = run<float>(window, {a.data()}, {n, h, w}, n * h * w, a.size());
+    for (int64_t i = 0; i < int64_t(y.size()); ++i) {
+      int64_t l = i % 5, k = i / 5 % w, row = i / 5 / w;
+      auto at = [&](int64_t row, int64_t k) { return a[size_t((row * w + k) * 5 + l)]; };
+      float up = row % h ? at(row - 1, k) : 0;
+      ASSERT_EQ(y[size_t(i)], up + at(row, std::max<int64_t>(k - 1, 0)) - at(row, k) + at(row, std::min(k + 1, w - 1)));
+    }
+  }
+}
 
 TEST_P(Generate, ElementwiseFunction) {
   OTF_KERNEL(gelu, kernels, "gelu");

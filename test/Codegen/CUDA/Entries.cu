@@ -58,6 +58,26 @@ LINEAR(linear_ternary_64_128_0, otf::TernarySign<64>, 64, 128, 0, 2)
 LINEAR(linear_ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11, 8)
 LINEAR(linear_ternary_200_576_0, otf::TernarySign<64>, 200, 576, 0, 1)
 
+// The same for windows of 3 x 3 taps and stride (2, 1) over pixels [N][S1][S2] of C channels, padded by one. Buffers: weight, pixels, y.
+// Dims: rows, S1, S2, O1, O2.
+#define WINDOWS(name, codec, N, C, split)                                                                    \
+  ENTRY(name, 3) {                                                                                 \
+    using W = otf::Weight<codec, N, 9 * C, 0>;                                                     \
+    float *y = static_cast<float *>(a.buffers[2]);                                                 \
+    otf::contract<W, split>(                                                                       \
+        a.buffers[0],                                                                              \
+        otf::Windows<W, C, 1, 3, 3, 1, 2, 1, 1, 1, 1, 0, 1, 1>{                                    \
+            static_cast<const otf::uint8_t *>(a.buffers[1]),                                        \
+            {1, int(a.dims[1]), int(a.dims[2])},                                                   \
+            {1, int(a.dims[3]), int(a.dims[4])}},                                                  \
+        a.dims[0], [=](int64_t m, int64_t n, float acc) { y[m * N + n] = acc; });                  \
+  }
+WINDOWS(windows_f32_24_12, otf::PlainF32, 24, 12, 1)
+WINDOWS(windows_f32_16_3, otf::PlainF32, 16, 3, 2)
+WINDOWS(windows_f16_13_96, otf::PlainF16, 13, 96, 4)
+WINDOWS(windows_int8_200_64, otf::Int8<32>, 200, 64, 8)
+WINDOWS(windows_int4_24_96, otf::Int4<32>, 24, 96, 2)
+
 // Buffers: x f32 [rows][K], gamma, beta (null pointers allowed), index, records. Dims: rows.
 #define RECORD(name, K, outliers, kind)                                                            \
   ENTRY(name, 5) {                                                                                 \

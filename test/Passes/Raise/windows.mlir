@@ -48,15 +48,14 @@ module attributes {onnx.files = ["m"]} {
 
 // -----
 
-// By a constant weight it is a linear of its windows, channels last. A tap outside the input is zero.
+// By a constant weight it is a linear of its windows, channels last.
 // CHECK: otf.weight @w : tensor<4x9xf32>
 // CHECK-SAME: otf.taps = 3
 // CHECK-LABEL: func.func @main
-// CHECK: %[[WINDOWS:.*]] = tensor.generate
-// CHECK: } : tensor<?x8x3x3xf32, #otf.dims<"n">>
-// CHECK: %[[ROWS:.*]] = otf.reshape %[[WINDOWS]] : {{.*}} -> tensor<?x8x9xf32, #otf.dims<"n">>
+// CHECK: %[[X:.*]] = tensor.generate
+// CHECK: } : tensor<?x8x3xf32, #otf.dims<"n">>
 // CHECK: %[[W:.*]] = otf.use @w : !otf.matrix<4x9, #otf.encoding<f32>>
-// CHECK: otf.linear %[[ROWS]], %[[W]] : {{.*}} -> tensor<?x8x4xf32, #otf.dims<"n">>
+// CHECK: otf.linear %[[X]], %[[W]] {window = #otf.window<[3] stride[1] dilation[1] before[1]>} : {{.*}} -> tensor<?x8x4xf32, #otf.dims<"n">>
 // CHECK: } : tensor<?x4x8xf32, #otf.dims<"n">>
 module attributes {onnx.files = ["m"]} {
   onnx.initializer @w = #onnx.blob<file = 0, offset = 0, length = 144, type = 1, dims = [4, 3, 3]>

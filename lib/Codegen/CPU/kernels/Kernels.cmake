@@ -5,7 +5,7 @@ set(OTF_KERNEL_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(OTF_KERNEL_SOURCES
   Append.cpp Attention.cpp Math.cpp Norm.cpp Observe.cpp Record.cpp Rope.cpp Rotate.cpp Row.cpp
   TileCodebook2.cpp TileFloat.cpp TileInt4.cpp TileInt8.cpp TilePlain.cpp
-  TilePlanes.cpp TileTernarySign.cpp)
+  TilePlanes.cpp TileTernarySign.cpp Window.cpp)
 set(OTF_KERNEL_LEVELS avx2 avx512vnni)
 set(OTF_KERNEL_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(OTF_KERNEL_FLAGS_avx512vnni ${OTF_KERNEL_FLAGS_avx2}

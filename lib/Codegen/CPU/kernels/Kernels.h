@@ -118,6 +118,14 @@ void otf_record_rotated(const float *x, int64_t k, int64_t norm, float eps, cons
                         const float *beta, int64_t block, int64_t factor, int64_t seed,
                         const float *matrix, void *rec);
 
+/* A tap of a window; zeros where it is not `inside`, and then x or record is not read.
+ *   x, out      f32[count]
+ *   record      of `channels` columns, a multiple of 32, without outliers
+ *   out (i8)    a record of channels · taps columns, of which columns tap · channels on are written, with scales and sums */
+void otf_tap_f32(const float *x, int64_t inside, int64_t count, float *out);
+void otf_tap_i8(const void *record, int64_t inside, int64_t channels, int64_t tap, int64_t taps,
+                void *out);
+
 /* One row of an encoded matrix as f32 (an embedding).
  *   blob   the whole blob, 16-byte aligned; it begins with the column index if outliers > 0
  *   row    0 to N − 1, checked by the caller

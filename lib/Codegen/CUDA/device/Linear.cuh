@@ -13,6 +13,95 @@
 
 namespace otf {
 
+// ---- rows of x -------------------------------------------------------------------------------
+// What contractions read is a set of rows: X::row(m) gives 16 bytes of codes, the bits of a scale or a
+// sum, an outlier, four floats. `Rows` are records (or rows of floats) one after another.
+
+template <int64_t K> OTF_DEVICE float4 rowQuad(const float *row, int64_t k);
+
+template <class W> struct Rows {
+  const uint8_t *records;
+
+  struct Row {
+    const uint8_t *at;
+    __device__ __forceinline__ uint4 codes(int c, int half) const {
+      return __ldg(reinterpret_cast<const uint4 *>(at) + 2 * c + half);
+    }
+    __device__ __forceinline__ int32_t bits(int c, bool sum) const {
+      const uint8_t *from = at + (sum ? W::kSumOffset : W::kScaleOffset) + 4 * c;
+      return __ldg(reinterpret_cast<const int32_t *>(from));
+    }
+    __device__ __forceinline__ float outlier(int j) const {
+      return __ldg(reinterpret_cast<const float *>(at + W::kRecordOutlierOffset) + j);
+    }
+    __device__ __forceinline__ float4 quad(int64_t k) const {
+      return rowQuad<W::kColumns>(reinterpret_cast<const float *>(at), k);
+    }
+  };
+  __device__ __forceinline__ Row row(int m) const { return {records + m * W::kRecordBytes}; }
+};
+
+/// The windows of a convolution, read in place: x is [N, S0, S1, S2, C] with channels last, a record
+/// or C floats each. Tap k of the window at o is at o * stride + k * dilation - before in each axis,
+/// and zero outside. C is a multiple of 32 in records, so that what is read at once is in one tap,
+/// and of 4 in what is fast of the rest.
+template <class W, int C, int K0, int K1, int K2, int T0, int T1, int T2, int D0, int D1, int D2,
+          int B0, int B1, int B2>
+struct Windows {
+  const uint8_t *pixels;
+  int in[3], out[3]; // sizes of the spatial axes
+  static constexpr bool kRecords = W::Codec::kInteger;
+  using L = RecordLayout<C, 0>;
+  static constexpr int64_t kPixelBytes = kRecords ? L::kRecordBytes : 4 * C;
+  static_assert(int64_t(K0) * K1 * K2 * C == W::kColumns, "taps of C channels");
+  static_assert((!kRecords || C % 32 == 0) && W::kOutliers == 0, "a chunk is in one tap");
+
+  struct Row {
+    const Windows &w;
+    int batch, p[3]; // of the window's first tap
+
+    /// Null outside.
+    __device__ __forceinline__ const uint8_t *tap(int t) const {
+      const int q0 = p[0] + t / (K1 * K2) * D0, q1 = p[1] + t / K2 % K1 * D1,
+                q2 = p[2] + t % K2 * D2;
+      if (unsigned(q0) >= unsigned(w.in[0]) || unsigned(q1) >= unsigned(w.in[1]) ||
+          unsigned(q2) >= unsigned(w.in[2]))
+        return nullptr;
+      const int64_t pixel = ((int64_t(batch) * w.in[0] + q0) * w.in[1] + q1) * w.in[2] + q2;
+      return w.pixels + pixel * kPixelBytes;
+    }
+    __device__ __forceinline__ uint4 codes(int c, int half) const {
+      constexpr int each = C / 32 > 0 ? C / 32 : 1;
+      const uint8_t *at = tap(c / each);
+      return at ? __ldg(reinterpret_cast<const uint4 *>(at) + 2 * (c % each) + half)
+                : make_uint4(0, 0, 0, 0);
+    }
+    __device__ __forceinline__ int32_t bits(int c, bool sum) const {
+      constexpr int each = C / 32 > 0 ? C / 32 : 1;
+      const uint8_t *at = tap(c / each);
+      const int64_t offset = (sum ? L::kSumOffset : L::kScaleOffset) + 4 * (c % each);
+      return at ? __ldg(reinterpret_cast<const int32_t *>(at + offset)) : 0;
+    }
+    __device__ __forceinline__ float outlier(int) const { return 0; }
+    __device__ __forceinline__ float element(int k) const {
+      const uint8_t *at = k < W::kColumns ? tap(k / C) : nullptr;
+      return at ? __ldg(reinterpret_cast<const float *>(at) + k % C) : 0.0f;
+    }
+    __device__ __forceinline__ float4 quad(int64_t k) const {
+      if (C % 4 != 0)
+        return make_float4(element(int(k)), element(int(k) + 1), element(int(k) + 2),
+                           element(int(k) + 3));
+      const uint8_t *at = k < W::kColumns ? tap(int(k) / C) : nullptr;
+      return at ? load4(reinterpret_cast<const float *>(at) + int(k) % C)
+                : make_float4(0, 0, 0, 0);
+    }
+  };
+  __device__ __forceinline__ Row row(int m) const {
+    const int o2 = m % out[2], rest = m / out[2], o1 = rest % out[1], more = rest / out[1];
+    return {*this, more / out[0], {more % out[0] * T0 - B0, o1 * T1 - B1, o2 * T2 - B2}};
+  }
+};
+
 // ---- up to 16 rows ---------------------------------------------------------------------------
 // A warp owns a tile of eight rows, lane = (row = lane & 7, step = lane >> 3). A step is one chunk
 // of 32 columns, so a warp reads four chunks at a time and no integer ever crosses lanes. `Split`
@@ -44,9 +133,8 @@ constexpr int termWindow(int room, int step, int all) {
 }
 
 /// `shared`: kTermFloats.
-template <class W, int M, int Split, class F>
-OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int rows, float *shared,
-                            F &f) {
+template <class W, int M, int Split, class X, class F>
+OTF_DEVICE void gemvInteger(const uint8_t *tiles, const X &x, int rows, float *shared, F &f) {
   using C = typename W::Codec;
   constexpr bool kSigns = hasSigns<C>(0);
   constexpr int kAtOnce = kWarps / Split, kTeam = 32 * Split; // tiles of a block; threads of a tile
@@ -58,8 +146,6 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int ro
   const int lane = threadIdx.x & 31, row = lane & 7, mine = int(threadIdx.x) % kTeam;
   const int first = mine / 32 * 4 + (lane >> 3);
   float *terms = shared + int(threadIdx.x) / kTeam * (kResults * kStride);
-  // One pointer and constant offsets: sixteen pointers would take thirty-two registers.
-  auto recordOf = [&](int m) { return records + m * W::kRecordBytes; };
   auto meet = [] {
     if (Split == 1)
       __syncwarp();
@@ -90,10 +176,10 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int ro
         for (int m = 0; m < M; ++m) {
           if (M > 1 && m >= rows)
             break;
-          const uint8_t *r = recordOf(m);
-          const uint4 a = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c);
-          const uint4 b = __ldg(reinterpret_cast<const uint4 *>(r) + 2 * c + 1);
-          const float xScale = __ldg(reinterpret_cast<const float *>(r + W::kScaleOffset) + c);
+          // Made anew for each m: sixteen pointers would take thirty-two registers.
+          const auto r = x.row(m);
+          const uint4 a = r.codes(c, 0), b = r.codes(c, 1);
+          const float xScale = __int_as_float(r.bits(c, false));
           int dot = dot4(bytes[0], a.x, 0);
           dot = dot4(bytes[1], a.y, dot);
           dot = dot4(bytes[2], a.z, dot);
@@ -104,7 +190,7 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int ro
           dot = dot4(bytes[7], b.w, dot);
           int sum = 0;
           if (C::kOffset || (C::kZero && !kSigns))
-            sum = __ldg(reinterpret_cast<const int32_t *>(r + W::kSumOffset) + c);
+            sum = r.bits(c, true);
           float term = float(dot - C::kOffset * sum) * xScale * scale;
           if constexpr (kSigns) {
             int second = dot4(signs[0], a.x, 0);
@@ -134,9 +220,7 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int ro
         for (int m = 0; m < M; ++m) {
           if (M > 1 && m >= rows)
             break;
-          const uint8_t *x = recordOf(m) + W::kRecordOutlierOffset;
-          to[m * 8 * kStride + c] =
-              j < int(W::kOutliers) ? w * __ldg(reinterpret_cast<const float *>(x) + j) : 0.0f;
+          to[m * 8 * kStride + c] = j < int(W::kOutliers) ? w * x.row(m).outlier(j) : 0.0f;
         }
       }
       meet();
@@ -163,11 +247,9 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const uint8_t *records, int ro
 }
 
 /// Sums of one warp, plain weights: acc[m] over the columns that are its part of `tile`.
-template <class W, int M, int Split>
-OTF_DEVICE void dotTile(const uint8_t *tile, const uint8_t *records, int rows, int part,
-                        float (&acc)[M]) {
+template <class W, int M, int Split, class X>
+OTF_DEVICE void dotTile(const uint8_t *tile, const X &x, int rows, int part, float (&acc)[M]) {
   const int lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
-  auto recordOf = [&](int m) { return records + m * W::kRecordBytes; };
   // Four consecutive columns a lane, so that activations come 16 bytes at a time where rows
   // allow it.
 #pragma unroll M == 1 ? 4 : 1
@@ -180,19 +262,18 @@ OTF_DEVICE void dotTile(const uint8_t *tile, const uint8_t *records, int rows, i
     for (int m = 0; m < M; ++m) {
       if (M > 1 && m >= rows)
         break;
-      const float4 x = rowQuad<W::kColumns>(reinterpret_cast<const float *>(recordOf(m)), k);
-      acc[m] = fmaf(w[0], x.x, acc[m]);
-      acc[m] = fmaf(w[1], x.y, acc[m]);
-      acc[m] = fmaf(w[2], x.z, acc[m]);
-      acc[m] = fmaf(w[3], x.w, acc[m]);
+      const float4 four = x.row(m).quad(k);
+      acc[m] = fmaf(w[0], four.x, acc[m]);
+      acc[m] = fmaf(w[1], four.y, acc[m]);
+      acc[m] = fmaf(w[2], four.z, acc[m]);
+      acc[m] = fmaf(w[3], four.w, acc[m]);
     }
   }
 }
 
 /// Plain weights. `shared`: kWarps * 8 * M floats.
-template <class W, int M, int Split, class F>
-OTF_DEVICE void gemvPlain(const uint8_t *tiles, const uint8_t *records, int rows, float *shared,
-                          F &f) {
+template <class W, int M, int Split, class X, class F>
+OTF_DEVICE void gemvPlain(const uint8_t *tiles, const X &x, int rows, float *shared, F &f) {
   static_assert(Split >= 1 && Split <= kWarps && kWarps % Split == 0, "warps divide evenly");
   constexpr int kAtOnce = kWarps / Split; // tiles of a block
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
@@ -204,7 +285,7 @@ OTF_DEVICE void gemvPlain(const uint8_t *tiles, const uint8_t *records, int rows
     for (int m = 0; m < M; ++m)
       acc[m] = 0;
     if (t < W::kTiles)
-      dotTile<W, M, Split>(tiles + t * W::kTileBytes, records, rows, warp % Split, acc);
+      dotTile<W, M, Split>(tiles + t * W::kTileBytes, x, rows, warp % Split, acc);
 #pragma unroll
     for (int m = 0; m < M; ++m) {
       acc[m] += __shfl_xor_sync(kAllLanes, acc[m], 8);
@@ -236,12 +317,12 @@ OTF_DEVICE void gemvPlain(const uint8_t *tiles, const uint8_t *records, int rows
   }
 }
 
-template <class W, int M, int Split, class F>
-OTF_DEVICE void gemv(const uint8_t *tiles, const uint8_t *records, int rows, float *shared, F &f) {
+template <class W, int M, int Split, class X, class F>
+OTF_DEVICE void gemv(const uint8_t *tiles, const X &x, int rows, float *shared, F &f) {
   if constexpr (W::Codec::kInteger)
-    gemvInteger<W, M, Split>(tiles, records, rows, shared, f);
+    gemvInteger<W, M, Split>(tiles, x, rows, shared, f);
   else
-    gemvPlain<W, M, Split>(tiles, records, rows, shared, f);
+    gemvPlain<W, M, Split>(tiles, x, rows, shared, f);
 }
 
 // ---- more than 16 rows -----------------------------------------------------------------------
@@ -282,8 +363,8 @@ OTF_DEVICE void mma(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 #endif
 }
 
-template <class W, class F>
-OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int rows,
+template <class W, class X, class F>
+OTF_DEVICE void gemmInteger(const uint8_t *tiles, const X &x, int rows,
                             IntegerStage<hasSigns<typename W::Codec>(0)> &stage, F &f) {
   using C = typename W::Codec;
   constexpr bool kSigns = hasSigns<C>(0);
@@ -304,7 +385,7 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
 #pragma unroll 1
   for (int block = blockIdx.x; block < blocks; block += gridDim.x) {
     const int m0 = block / kAcross * kBlockM, n0 = block % kAcross * kBlockN;
-    const uint8_t *xFrom = records + smaller(m0 + xRow, rows - 1) * W::kRecordBytes;
+    const auto xFrom = x.row(smaller(m0 + xRow, rows - 1));
     const int64_t tile = smaller((n0 + wRow) / 8, int(W::kTiles) - 1);
     const uint8_t *wFrom = tiles + tile * W::kTileBytes;
 
@@ -324,9 +405,8 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
         zero = W::zero(wFrom, c, wRow & 7);
       }
       if (xc < W::kChunks) {
-        q = __ldg(reinterpret_cast<const uint4 *>(xFrom) + 4 * s + xPart);
-        const uint8_t *meta = xFrom + (xPart & 1 ? W::kSumOffset : W::kScaleOffset) + 4 * xc;
-        const int32_t bits = __ldg(reinterpret_cast<const int32_t *>(meta));
+        q = xFrom.codes(xc, xPart & 1);
+        const int32_t bits = xFrom.bits(xc, xPart & 1);
         xMeta = xPart & 1 ? float(bits) : __int_as_float(bits);
       }
     };
@@ -422,10 +502,8 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
         __syncthreads();
         for (int at = thread; at < 8 * kBlockM; at += kThreads) {
           const int part = at & 7, m = at >> 3;
-          const uint8_t *from = records + smaller(m0 + m, rows - 1) * W::kRecordBytes +
-                                W::kRecordOutlierOffset + 4 * (o + part);
           xs[part * kBlockM + m] =
-              part < many ? __ldg(reinterpret_cast<const float *>(from)) : 0.0f;
+              part < many ? x.row(smaller(m0 + m, rows - 1)).outlier(o + part) : 0.0f;
         }
         for (int at = thread; at < 8 * kBlockN; at += kThreads) {
           const int row = at & 7, part = at >> 3 & 7, t8 = at >> 6;
@@ -437,15 +515,15 @@ OTF_DEVICE void gemmInteger(const uint8_t *tiles, const uint8_t *records, int ro
         for (int part = 0; part < many; ++part)
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            const float *x = xs + part * kBlockM + warpM + 16 * i + g;
+            const float *from = xs + part * kBlockM + warpM + 16 * i + g;
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
               const float2 w =
                   *reinterpret_cast<const float2 *>(ws + part * kBlockN + warpN + 8 * j + 2 * t);
-              acc[i][j][0] += w.x * x[0];
-              acc[i][j][1] += w.y * x[0];
-              acc[i][j][2] += w.x * x[8];
-              acc[i][j][3] += w.y * x[8];
+              acc[i][j][0] += w.x * from[0];
+              acc[i][j][1] += w.y * from[0];
+              acc[i][j][2] += w.x * from[8];
+              acc[i][j][3] += w.y * from[8];
             }
           }
       }
@@ -472,9 +550,8 @@ struct PlainStage {
   float w[kDepth][kBlockN];
 };
 
-template <class W, class F>
-OTF_DEVICE void gemmPlain(const uint8_t *tiles, const uint8_t *records, int rows, PlainStage &stage,
-                          F &f) {
+template <class W, class X, class F>
+OTF_DEVICE void gemmPlain(const uint8_t *tiles, const X &x, int rows, PlainStage &stage, F &f) {
   constexpr int kAcross = int(divideUp(W::kRows, kBlockN));
   constexpr int kDepth = PlainStage::kDepth;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -483,14 +560,13 @@ OTF_DEVICE void gemmPlain(const uint8_t *tiles, const uint8_t *records, int rows
   for (int block = blockIdx.x; block < blocks; block += gridDim.x) {
     const int m0 = block / kAcross * kBlockM, n0 = block % kAcross * kBlockN;
     float acc[8][4] = {};
+    const auto xFrom = x.row(smaller(m0 + int(threadIdx.x >> 2), rows - 1));
 #pragma unroll 1
     for (int64_t k0 = 0; k0 < W::kColumns; k0 += kDepth) {
       __syncthreads();
       {
         const int m = threadIdx.x >> 2, k = (threadIdx.x & 3) * 4;
-        const int64_t row = smaller(m0 + m, rows - 1);
-        const float4 v = rowQuad<W::kColumns>(
-            reinterpret_cast<const float *>(records + row * W::kRecordBytes), k0 + k);
+        const float4 v = xFrom.quad(k0 + k);
         stage.x[k][m] = v.x;
         stage.x[k + 1][m] = v.y;
         stage.x[k + 2][m] = v.z;
@@ -512,11 +588,11 @@ OTF_DEVICE void gemmPlain(const uint8_t *tiles, const uint8_t *records, int rows
         const float4 w = *reinterpret_cast<const float4 *>(&stage.w[k][lane * 4]);
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
-          const float x = stage.x[k][warp * 8 + i];
-          acc[i][0] = fmaf(x, w.x, acc[i][0]);
-          acc[i][1] = fmaf(x, w.y, acc[i][1]);
-          acc[i][2] = fmaf(x, w.z, acc[i][2]);
-          acc[i][3] = fmaf(x, w.w, acc[i][3]);
+          const float xi = stage.x[k][warp * 8 + i];
+          acc[i][0] = fmaf(xi, w.x, acc[i][0]);
+          acc[i][1] = fmaf(xi, w.y, acc[i][1]);
+          acc[i][2] = fmaf(xi, w.z, acc[i][2]);
+          acc[i][3] = fmaf(xi, w.w, acc[i][3]);
         }
       }
     }
@@ -540,11 +616,11 @@ template <class W> struct StageOf<W, false> {
   using type = PlainStage;
 };
 
-/// `weight`: the blob of a W. `records`: `rows` records of W::kRecordBytes. f(m, n, acc) is called
-/// once for every result, by any thread. `Split`: a power of two up to kWarps. Grid: any; one block
-/// per kWarps / Split tiles fills the machine.
-template <class W, int Split, class F>
-OTF_DEVICE void linear(const void *weight, const void *records, int64_t rows, F f) {
+/// `weight`: the blob of a W. `x`: `rows` rows, Rows or Windows. f(m, n, acc) is called once for
+/// every result, by any thread. `Split`: a power of two up to kWarps. Grid: any; one block per
+/// kWarps / Split tiles fills the machine.
+template <class W, int Split, class X, class F>
+OTF_DEVICE void contract(const void *weight, const X &x, int64_t rows, F f) {
   using Stage = typename StageOf<W>::type;
   constexpr int kStageFloats = int(sizeof(Stage) / sizeof(float));
   static_assert(kStageFloats >= kWarps * 8 * 16, "gemv's sums use it too");
@@ -552,19 +628,24 @@ OTF_DEVICE void linear(const void *weight, const void *records, int64_t rows, F 
   __shared__ __align__(16) float shared[integer ? larger(kStageFloats, kTermFloats) : kStageFloats];
   Stage &stage = *reinterpret_cast<Stage *>(shared);
   const uint8_t *tiles = static_cast<const uint8_t *>(weight) + W::kIndexBytes;
-  const uint8_t *r = static_cast<const uint8_t *>(records);
   waitForInputs();
   if (rows == 1)
-    gemv<W, 1, Split>(tiles, r, int(rows), shared, f);
+    gemv<W, 1, Split>(tiles, x, int(rows), shared, f);
   else if (rows <= 4 && rows > 0)
-    gemv<W, 4, Split>(tiles, r, int(rows), shared, f);
+    gemv<W, 4, Split>(tiles, x, int(rows), shared, f);
   else if (rows <= 16 && rows > 0)
-    gemv<W, 16, Split>(tiles, r, int(rows), shared, f);
+    gemv<W, 16, Split>(tiles, x, int(rows), shared, f);
   else if constexpr (W::Codec::kInteger)
-    gemmInteger<W>(tiles, r, int(rows), stage, f);
+    gemmInteger<W>(tiles, x, int(rows), stage, f);
   else
-    gemmPlain<W>(tiles, r, int(rows), stage, f);
+    gemmPlain<W>(tiles, x, int(rows), stage, f);
   releaseDependents();
+}
+
+/// The same for records of W::kRecordBytes, one after another.
+template <class W, int Split, class F>
+OTF_DEVICE void linear(const void *weight, const void *records, int64_t rows, F f) {
+  contract<W, Split>(weight, Rows<W>{static_cast<const uint8_t *>(records)}, rows, f);
 }
 
 } // namespace otf
