@@ -6,6 +6,7 @@
 // tensor. Approach: tensors and weights that meet are connected; each component has one set of statistics.
 
 #include "passes/Passes.h"
+#include "passes/Rewrite/CopyWindows.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -64,6 +65,8 @@ struct InsertObserversPass : otf::impl::InsertObserversBase<InsertObserversPass>
       auto type = cast<RankedTensorType>(linear.getInput().getType());
       if (!weight || !type.getElementType().isF32() || ShapedType::isDynamic(type.getShape().back()))
         return;
+      if (linear.getWindow()) // its channels are those of a whole window
+        copyWindows(linear);
       observed.insert(linear.getInput());
       firstReader.try_emplace(linear.getInput(), weight);
       weights.insert({weight.getOperation(), weight});

@@ -128,6 +128,8 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
     auto decided = linear->getAttrOfType<DenseF32ArrayAttr>(kGridAttribute);
     if (!decided || decided.size() != 2)
       return;
+    if (linear.getWindow()) // what lies outside is 0 and not on the grid
+      copyWindows(linear);
     Value input = linear.getInput();
     OnGridOp &shared = grids[{linear->getBlock(), input.getAsOpaquePointer(), decided.getAsOpaquePointer()}];
     if (!shared) {

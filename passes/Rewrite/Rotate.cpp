@@ -9,6 +9,7 @@
 
 #include "lib/Encoding/Rotation.h"
 #include "passes/Passes.h"
+#include "passes/Rewrite/CopyWindows.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -39,6 +40,8 @@ struct RotatePass : otf::impl::RotateBase<RotatePass> {
   }
 
   LogicalResult rotate(LinearOp linear, RotationAttr rotation) {
+    if (linear.getWindow()) // a row of its weight is a whole window
+      copyWindows(linear);
     Value input = linear.getInput();
     if (auto made = input.getDefiningOp<RotateOp>(); made && made.getRotation() == rotation)
       return success();
