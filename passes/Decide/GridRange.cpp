@@ -19,9 +19,16 @@ struct Bin {
   double count;
 };
 
-/// Bins with values, without zeros, which every grid holds exactly.
-std::vector<Bin> binsOf(llvm::ArrayRef<int64_t> histogram) {
+/// Bins with values, without zeros, which every grid holds exactly. The two ends, which clipping would hurt most, are known and
+/// stand apart from their bins.
+std::vector<Bin> binsOf(llvm::ArrayRef<int64_t> counts, double least, double largest) {
   std::vector<Bin> bins;
+  std::vector<int64_t> histogram(counts.begin(), counts.end());
+  for (double end : {least, largest})
+    if (int64_t &count = histogram[std::bit_cast<uint32_t>(float(end)) >> 20]; end != 0 && count != 0) {
+      --count;
+      bins.push_back({end, 1});
+    }
   for (size_t i = 0; i < histogram.size(); ++i) {
     if (histogram[i] == 0)
       continue;
@@ -54,7 +61,7 @@ double cost(const std::vector<Bin> &bins, double low, double high) {
 } // namespace
 
 Grid chooseGrid(llvm::ArrayRef<int64_t> histogram, double least, double largest) {
-  std::vector<Bin> bins = binsOf(histogram);
+  std::vector<Bin> bins = binsOf(histogram, least, largest);
   double low = std::min(least, 0.0), high = std::max(largest, 0.0), best = cost(bins, low, high);
   constexpr double kShrink = 0.917004043204671231; // 2^(-1/8)
   for (bool improved = true; improved;) {

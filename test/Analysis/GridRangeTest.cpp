@@ -70,7 +70,8 @@ TEST(GridRange, OneFarValueIsClipped) {
     sample.add(normal(random));
   sample.add(20);
   Grid whole{float((20 - sample.least) / 255), std::rint(-128 - float(sample.least) / float((20 - sample.least) / 255))};
-  EXPECT_LT(sample.error(sample.choose()), 0.7 * sample.error(whole));
+  // (20 − c)² + n ((c + 4.5) / 255)² / 12 is least near c = 15, where it is .8 of what it is at 20.
+  EXPECT_LT(sample.error(sample.choose()), 0.82 * sample.error(whole));
 }
 
 TEST(GridRange, NeverWorseThanTheWholeRange) {
