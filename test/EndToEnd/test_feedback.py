@@ -15,7 +15,8 @@ def linear(path, columns=192, rows=64):
     """One matrix, and inputs that go together: 400 samples of 12 hidden causes and a little noise."""
     rng = np.random.default_rng(11)
     weights = {"w": rng.standard_normal((columns, rows)).astype(np.float32)}
-    save(path, [helper.make_node("MatMul", ["x", "w"], ["y"])], weights, [("x", ["n", columns])], [("y", ["n", rows])])
+    # Negated, since what only a matrix gives is a head.
+    save(path, [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Neg", ["p"], ["y"])], weights, [("x", ["n", columns])], [("y", ["n", rows])])
     causes = rng.standard_normal((12, columns))
     draw = lambda count: (rng.standard_normal((count, 12)) @ causes + 0.3 * rng.standard_normal((count, columns))).astype(np.float32)
     return weights["w"].astype(np.float64), draw(400), draw(100)
@@ -30,7 +31,7 @@ class Feedback(unittest.TestCase):
         w, samples, self.x = linear(self.model)
         (self.folder / "samples").mkdir()
         np.save(self.folder / "samples" / "x.npy", samples)
-        self.exact = self.x.astype(np.float64) @ w
+        self.exact = -(self.x.astype(np.float64) @ w)
 
     def compile(self, recipe, *flags):
         path, plan = self.folder / "r.json", self.folder / "model.plan"
@@ -43,12 +44,11 @@ class Feedback(unittest.TestCase):
         return np.linalg.norm(y - self.exact) / np.linalg.norm(self.exact)
 
     def test_it_loses_less(self):
-        # The matrix is the model's result, so it counts as a head, which "head" makes a linear.
         for linear, group, outliers, rotation in (("int4", 32, 0, "none"), ("int4", 64, 0.04, "none"), ("codebook2", 32, 0, "none"),
                                                   ("ternary_sign", 64, 0, "hadamard"), ("planes3x2", 0, 0, "none"),
                                                   ("planes3x2", 0, 0, "kronecker"), ("planes3x3", 96, 0, "kronecker")):
             with self.subTest(linear=linear, rotation=rotation, outliers=outliers):
-                recipe = {"linear": linear, "group": group, "head": "linear", "rotation": rotation}
+                recipe = {"linear": linear, "group": group, "rotation": rotation}
                 if outliers:
                     recipe["outliers"] = outliers
                 nearest, fed = self.loss(recipe), self.loss({**recipe, "rounding": "feedback"})
@@ -56,7 +56,7 @@ class Feedback(unittest.TestCase):
                 self.assertLess(fed, 0.6 * nearest + 0.01)
 
     def test_threads_change_no_byte_and_the_report_says_it(self):
-        recipe = {"linear": "planes3x2", "group": 0, "head": "linear", "rotation": "kronecker", "rounding": "feedback"}
+        recipe = {"linear": "planes3x2", "group": 0, "rotation": "kronecker", "rounding": "feedback"}
         report = self.folder / "report.json"
         one, two = (self.compile(recipe, f"--threads={threads}", f"--report={report}").read_bytes() for threads in (1, 2))
         self.assertEqual(one, two)
@@ -69,7 +69,7 @@ class Feedback(unittest.TestCase):
             status, out, error = otf.call(otf.tool("otf-compile"), self.model, "--dry-run", f"--recipe={path}", *flags)
             self.assertEqual(1, status, out + error)
             return error
-        fed = {"name": "r", "linear": "int4", "head": "linear", "rounding": "feedback"}
+        fed = {"name": "r", "linear": "int4", "rounding": "feedback"}
         self.assertIn("rounds weights by what they multiply, and nothing is known", refuse(fed, "--calibrate=none"))
         self.assertIn("must be nearest or feedback", refuse({**fed, "rounding": "up"}))
         self.assertIn("but linear is f16", refuse({**fed, "linear": "f16"}))

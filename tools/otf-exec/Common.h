@@ -96,7 +96,10 @@ struct Failure {
   runtime::Status status;
 };
 
-/// Sets inputs that are given as name=file.npy.
+/// Whether inputs are given as name=file.npy, each once; before a plan is opened for nothing.
+runtime::Status checkInputs(const std::vector<std::string> &inputs);
+
+/// Sets inputs that checkInputs() has seen.
 Failure giveInputs(runtime::Session &session, const std::string &plan,
                    const std::vector<std::string> &inputs);
 

@@ -329,6 +329,8 @@ int compare(const CompareOptions &o) {
     return fail(
         "command line",
         usageError("--by-layer: measures predictions of a language model, so it needs --text"));
+  if (Status status = checkInputs(o.inputs); !status.ok())
+    return fail("command line", status);
   Side a, b;
   for (auto [side, path] : {std::pair(&a, &o.plan), {&b, &o.other}})
     if (Failure failure = openSide(*side, o, *path, o.text.empty() ? 0 : o.tokens);

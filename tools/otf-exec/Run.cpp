@@ -55,16 +55,23 @@ static bool givesStates(const PlanFile &plan, const RunOptions &options) {
   return false;
 }
 
-Failure giveInputs(Session &session, const std::string &plan,
-                   const std::vector<std::string> &inputs) {
+Status checkInputs(const std::vector<std::string> &inputs) {
   std::set<std::string> names;
   for (const std::string &input : inputs) {
     size_t equals = input.rfind('=');
     if (equals == input.npos || equals == 0)
-      return {"command line", usageError("--input ", input, ": expected name=file.npy")};
+      return usageError("--input ", input, ": expected name=file.npy");
+    if (std::string name = input.substr(0, equals); !names.insert(name).second)
+      return usageError("--input ", name, ": is given twice");
+  }
+  return {};
+}
+
+Failure giveInputs(Session &session, const std::string &plan,
+                   const std::vector<std::string> &inputs) {
+  for (const std::string &input : inputs) {
+    size_t equals = input.rfind('=');
     const std::string name = input.substr(0, equals), path = input.substr(equals + 1);
-    if (!names.insert(name).second)
-      return {"command line", usageError("--input ", name, ": is given twice")};
     Result<NpyArray> array = readNpy(path);
     if (!array.ok())
       return {path, array.status()};
@@ -131,6 +138,8 @@ static Status printProfile(const Session &session, int64_t runs) {
 
 /// `previous` is replaced by what this run opened, and ends only when that is open.
 static int run(const RunOptions &options, Opened &previous) {
+  if (Status status = checkInputs(options.inputs); !status.ok())
+    return fail("command line", status);
   {
     Result<Opened> opened = open(options);
     if (!opened.ok())
