@@ -36,7 +36,7 @@ static const Recipe builtin[] = {
     {"rtn8", "int8", "int8", 32, 0},
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
-    {.name = "turboquant", .linear = "ternary_sign", .vocabulary = "f16", .group = 64, .rotation = "hadamard"},
+    {.name = "turboquant", .linear = "ternary_sign", .vocabulary = "f16", .group = 64, .head = "linear", .rotation = "hadamard"},
     {.name = "w8a8", .linear = "int8", .vocabulary = "int8", .group = 0, .activations = "static"},
     {.name = "given-a8", .activations = "int8"},
     {.name = "gptq4", .linear = "int4", .vocabulary = "int8", .rounding = "feedback"},

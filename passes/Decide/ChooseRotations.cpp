@@ -66,8 +66,9 @@ struct ChooseRotationsPass : otf::impl::ChooseRotationsBase<ChooseRotationsPass>
       }
     });
     for (auto weight : getOperation().getOps<WeightOp>()) {
-      if (!linears.contains(weight) || others.contains(weight) || !weight.getEncoding() ||
-          weight.getRotation() || weight.getKeepsGiven() ||
+      std::optional<EncodingAttr> encoding = weight.getEncoding();
+      if (!linears.contains(weight) || others.contains(weight) || !encoding ||
+          encoding->getKind() == EncodingKind::f16 || weight.getRotation() || weight.getKeepsGiven() ||
           (weight.getOutliers() && !weight.getOutliers()->getColumns().empty()))
         continue;
       int64_t columns = cast<RankedTensorType>(weight.getType()).getDimSize(1);

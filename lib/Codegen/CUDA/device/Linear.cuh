@@ -335,9 +335,9 @@ template <bool Signs> struct IntegerStage {
   static constexpr int kStride = 20;
   uint32_t x[kBlockM * kStride];
   uint32_t w[kBlockN * kStride];
-  uint32_t signs[Signs ? 2 * kBlockN : 1]; // as the codec has them: a word a row and chunk
   float xScale[2][kBlockM], xSum[2][kBlockM]; // a sum is at most 32 * 127: exact in f32
   float wScale[2][kBlockN], wZero[2][kBlockN];
+  uint32_t signs[Signs ? 2 * kBlockN : 1]; // as the codec has them: a word a row and chunk. Last: the rest is read 8 and 16 bytes at once
 };
 
 /// c += a (16 rows of x, 32 columns) * b (8 rows of w). Fragments: lane = 4g + t;
