@@ -117,9 +117,7 @@ private:
                      begin % layout.group / kBlock * chunkBytes(kind);
     for (int64_t row = 0; row < rows; ++row) {
       const uint32_t *from = &words[size_t(row * code.planes)];
-      uint8_t *to = chunk + row / kTileRows * layout.tileBytes + row % kTileRows * 4;
-      for (int plane = 0; plane < code.planes; ++plane)
-        std::memcpy(to + 32 * plane, from + plane, 4);
+      storePlanes(code, chunk + row / kTileRows * layout.tileBytes, int(row % kTileRows), from);
       for (int64_t i = 0; i < count; ++i) {
         auto place = at(row) + size_t(begin + i);
         unit[place] = float(planesSum(code, from, 1, int(i)) - code.offset);
