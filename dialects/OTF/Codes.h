@@ -19,11 +19,18 @@ inline constexpr llvm::StringLiteral kRowScalesAttribute = "otf.row_scales";
 /// f32[N]: Σ_k of each row as the plan holds it.
 inline constexpr llvm::StringLiteral kRowSumsAttribute = "otf.row_sums";
 
+/// unit, of an otf.weight with row scales: Σ |codes| · 128 of no row exceeds 2^24, so that sums of products with bytes are exact in f32, in any order. Of an
+/// otf.linear, by otf-encode: its weight is one of these, and its record has scales of 1, so that a kernel may add integers.
+inline constexpr llvm::StringLiteral kExactSumsAttribute = "otf.exact_sums";
+
 /// Of an otf.linear, array<f32: scale, zero>: otf-choose-grids decided that it reads its input on this grid.
 inline constexpr llvm::StringLiteral kGridAttribute = "otf.grid";
 
 /// Of an otf.weight with outliers: by what otf-choose-outliers ranked its columns.
 inline constexpr llvm::StringLiteral kScoredByAttribute = "otf.scored_by";
+
+/// Whether a row of codes of these magnitudes has exact sums.
+inline bool hasExactSums(double magnitudes) { return magnitudes * 128 <= double(1 << 24); }
 
 /// The code of a weight that has a row scale: of which the plan holds Σ codes · x, and otf.row_sums are sums.
 inline double codeOf(float weight, float scale) { return std::clamp(std::rint(double(weight) / double(scale)), -127.0, 127.0); }

@@ -117,18 +117,25 @@ struct KeepGiven : PassWrapper<KeepGiven, OperationPass<ModuleOp>> {
       return weight.emitError() << "cannot be read: " << llvm::toString(source.takeError());
     int64_t most = std::clamp<int64_t>((int64_t(1) << 20) / columns, 1, 256); // rows of a transposed file come many at once
     std::vector<float> block(size_t(most * columns)), sums;
+    bool exact = weight->hasAttr(kRowScalesAttribute); // else these are no codes
     for (int64_t first = 0; first < rows; first += most) {
       int64_t count = std::min(most, rows - first);
       if (llvm::Error error = source->read(first, count, block.data()))
         return weight.emitError() << "cannot be read: " << llvm::toString(std::move(error));
       for (int64_t row = 0; row != count; ++row) {
-        double sum = 0;
-        for (int64_t column = 0; column != columns; ++column)
-          sum += double(block[size_t(row * columns + column)]);
+        double sum = 0, magnitudes = 0;
+        for (int64_t column = 0; column != columns; ++column) {
+          double value = block[size_t(row * columns + column)];
+          sum += value;
+          magnitudes += std::abs(value);
+        }
+        exact &= hasExactSums(magnitudes);
         sums.push_back(float(sum));
       }
     }
     setVector(weight, kRowSumsAttribute, sums);
+    if (exact)
+      weight->setDiscardableAttr(kExactSumsAttribute, UnitAttr::get(&getContext()));
     return success();
   }
 

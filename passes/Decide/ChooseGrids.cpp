@@ -53,6 +53,7 @@ struct ChooseGridsPass : otf::impl::ChooseGridsBase<ChooseGridsPass> {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
     int64_t rows = shape[0], columns = shape[1];
     std::vector<float> block(size_t(std::min(rows, kBlockRows) * columns)), scales, sums;
+    bool exact = true;
     for (int64_t first = 0; first < rows; first += kBlockRows) {
       int64_t count = std::min(kBlockRows, rows - first);
       if (llvm::Error error = reader.readRows(weight, first, count, block.data()))
@@ -66,15 +67,21 @@ struct ChooseGridsPass : otf::impl::ChooseGridsBase<ChooseGridsPass> {
           most = std::max(most, std::abs(value));
         }
         float scale = most / 127.0f > 0 ? most / 127.0f : 1.0f;
-        double sum = 0;
-        for (float value : w)
-          sum += codeOf(value, scale);
+        double sum = 0, magnitudes = 0;
+        for (float value : w) {
+          double code = codeOf(value, scale);
+          sum += code;
+          magnitudes += std::abs(code);
+        }
+        exact &= hasExactSums(magnitudes);
         scales.push_back(scale);
         sums.push_back(float(sum));
       }
     }
     weight->setAttr(kRowScalesAttribute, vector(scales));
     weight->setAttr(kRowSumsAttribute, vector(sums));
+    if (exact)
+      weight->setAttr(kExactSumsAttribute, UnitAttr::get(&getContext()));
     return llvm::Error::success();
   }
 

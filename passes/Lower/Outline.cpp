@@ -9,6 +9,7 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/OTF/Codes.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -158,7 +159,10 @@ LogicalResult Outliner::outline(Operation *op) {
   for (Operation *from : copies)
     builder.clone(*from, map);
   Operation *root = builder.clone(*op, map);
+  Attribute exactSums = root->getDiscardableAttr(kExactSumsAttribute); // which kernel is meant
   root->setDiscardableAttrs(ArrayRef<NamedAttribute>());
+  if (exactSums)
+    root->setDiscardableAttr(kExactSumsAttribute, exactSums);
   plan::ReturnOp::create(builder, op->getLoc(), root->getResults());
 
   // Rename the sizes of everything inside.

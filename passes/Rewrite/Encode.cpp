@@ -193,6 +193,8 @@ struct EncodePass : otf::impl::EncodeBase<EncodePass> {
       linear.getInputMutable().assign(prologue);
       ++numShared;
     }
+    if (grid && weight->hasAttr(kExactSumsAttribute))
+      linear->setAttr(kExactSumsAttribute, UnitAttr::get(&getContext()));
     if (grid)
       scaleSums(linear, grid, sums, weight->getAttrOfType<DenseFPElementsAttr>(kRowScalesAttribute));
   }

@@ -10,7 +10,7 @@
 
 module attributes {onnx.folder = "/nowhere", onnx.files = ["w.bin"]} {
   // Largest are 9, 9 and 9 of a row. Codes of row 0: 1, 5, 9, 0, 5 times 127 / 9, which are 14, 71, 127, 0 and 71.
-  // CHECK: otf.weight @w {{.*}}encoding = #otf.encoding<grid8{{.*}}>, otf.row_scales = dense<0.0708{{[0-9]*}}> : tensor<3xf32>, otf.row_sums = dense<[2.830000e+02, -1.000000e+00, 2.900000e+01]> : tensor<3xf32>}
+  // CHECK: otf.weight @w {{.*}}encoding = #otf.encoding<grid8{{.*}}>, otf.exact_sums, otf.row_scales = dense<0.0708{{[0-9]*}}> : tensor<3xf32>, otf.row_sums = dense<[2.830000e+02, -1.000000e+00, 2.900000e+01]> : tensor<3xf32>}
   otf.weight @w : tensor<3x5xf32> = #otf.blob<file = 0, offset = 0, length = 60, type = f32> {encoding = #otf.encoding<int8, group = 0>}
   // What calibration has not seen, and a weight with other groups, stay as they are.
   // CHECK: otf.weight @unseen {{.*}} {encoding = #otf.encoding<int8{{.*}}>}

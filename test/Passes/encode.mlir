@@ -130,17 +130,18 @@ func.func @anew(%x: tensor<4x32xf32>, %grid: tensor<2xf32>) -> tensor<4x8xf32> {
 // -----
 
 otf.weight @q : tensor<2x32xf32> = #otf.blob<file = 0, offset = 0, length = 256, type = f32>
-    {encoding = #otf.encoding<grid8>, otf.row_sums = dense<[3.0, -4.0]> : tensor<2xf32>, otf.row_scales = dense<[2.0, 1.0]> : tensor<2xf32>}
+    {encoding = #otf.encoding<grid8>, otf.exact_sums, otf.row_sums = dense<[3.0, -4.0]> : tensor<2xf32>, otf.row_scales = dense<[2.0, 1.0]> : tensor<2xf32>}
 // A grid that was decided for a linear is as one that the file gives; what reads one tensor on one grid shares a record.
+// Sums that are exact in any order may be of integers, which the linear says to the code generators.
 // CHECK-LABEL: func.func @decided
 // CHECK-SAME: %[[X:[a-z0-9]*]]: tensor
 func.func @decided(%x: tensor<4x32xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
   %q = otf.use @q : !otf.matrix<2x32, #otf.encoding<f32>>
   // CHECK: %[[GRID:.*]] = arith.constant dense<[5.000000e-01, -8.000000e+00]>
   // CHECK: %[[R:.*]] = otf.prologue none %[[X]] grid %[[GRID]]
-  // CHECK: otf.linear %[[R]], %{{[a-z0-9]*}} :
+  // CHECK: otf.linear %[[R]], %{{[a-z0-9]*}} {otf.exact_sums} :
   // CHECK-NOT: otf.prologue
-  // CHECK: otf.linear %[[R]], %{{[a-z0-9]*}} :
+  // CHECK: otf.linear %[[R]], %{{[a-z0-9]*}} {otf.exact_sums} :
   %0 = otf.linear %x, %q {otf.grid = array<f32: 0.5, -8.0>} : (tensor<4x32xf32>, !otf.matrix<2x32, #otf.encoding<f32>>) -> tensor<4x2xf32>
   %1 = otf.linear %x, %q {otf.grid = array<f32: 0.5, -8.0>} : (tensor<4x32xf32>, !otf.matrix<2x32, #otf.encoding<f32>>) -> tensor<4x2xf32>
   return %0, %1 : tensor<4x2xf32>, tensor<4x2xf32>

@@ -25,6 +25,21 @@ func.func @equal_kernels_merge(%x: tensor<?x32xf32, #otf.dims<"s">>, %z: tensor<
 
 // -----
 
+// What passes said of an operator stays behind, but for sums that are exact, which choose a kernel.
+otf.weight @q0 : tensor<8x32xf32> = #otf.blob<file = 0, offset = 0, length = 1024, type = f32>
+// CHECK:      plan.kernel @linear_0
+// CHECK:        otf.linear %{{[a-z0-9]*}}, %{{[a-z0-9]*}} :
+// CHECK:      plan.kernel @linear_1
+// CHECK:        otf.linear %{{[a-z0-9]*}}, %{{[a-z0-9]*}} {otf.exact_sums} :
+func.func @exact_sums(%x: tensor<4x64xi8>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %q = otf.use @q0 : !otf.matrix<8x32, #otf.encoding<grid8>>
+  %0 = otf.linear %x, %q {said} : (tensor<4x64xi8>, !otf.matrix<8x32, #otf.encoding<grid8>>) -> tensor<4x8xf32>
+  %1 = otf.linear %x, %q {otf.exact_sums} : (tensor<4x64xi8>, !otf.matrix<8x32, #otf.encoding<grid8>>) -> tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
 // Sizes are numbered as they appear in arguments, the result, then the body; constants and sizes come along.
 // CHECK:      plan.kernel @generate_0(%[[X:.*]]: tensor<?x4xf32, #otf.dims<"d0">>) -> tensor<?x4xf32, #otf.dims<"d1">> {
 // CHECK-DAG:    %[[ONE:.*]] = arith.constant 1.000000e+00 : f32

@@ -3,10 +3,12 @@
 // Contractions and what reads or feeds them: linear, embedding, prologue. All sizes that depend on
 // an encoding come from lib/Encoding/Layout.h and reach the micro-kernels as constants.
 
+#include "dialects/OTF/Codes.h"
 #include "include/otf/KernelABI.h"
 #include "lib/Codegen/CPU/MatrixShape.h"
 #include "lib/Codegen/CPU/Operators.h"
 #include "lib/Codegen/CPU/ScalarProgram.h"
+#include "lib/Codegen/CPU/kernels/Kernels.h"
 #include "lib/Encoding/Rotation.h"
 
 using namespace mlir;
@@ -37,12 +39,12 @@ static std::optional<MatrixShape> shapeOf(Operation *op, MatrixType type) {
 
 /// What tile and row kernels take after their pointers: k, or kb, group, outliers and the table.
 static void appendParameters(KernelBuilder &b, const MatrixShape &shape,
-                             SmallVectorImpl<Value> &arguments) {
+                             SmallVectorImpl<Value> &arguments, bool exactSums = false) {
   if (shape.plain) {
     arguments.push_back(b.i64(shape.columns));
     return;
   }
-  for (int64_t parameter : {shape.background, shape.group, shape.outliers})
+  for (int64_t parameter : {shape.background, exactSums ? OTF_EXACT_SUMS : shape.group, shape.outliers})
     arguments.push_back(b.i64(parameter));
   if (shape.table)
     arguments.push_back(
@@ -91,6 +93,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   Value stride = windows ? b.index(panelRow) : b.mul(rowWidth, b.index(records ? 1 : 4));
   StringRef name = shape->name;
   bool together = !floats; // the kernel takes neighbouring tiles
+  bool exactSums = records && op->hasAttr(kExactSumsAttribute);
   int64_t mostRows = shape->plain ? kPlainRows : together ? kCodedRows : kRows;
   if (windows)
     mostRows = std::clamp(kPanelBytes / panelRow / kFewestRows * kFewestRows, kFewestRows, mostRows);
@@ -146,7 +149,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
   };
   auto tile = [&](Value t, Value firstRow, Value count) {
     SmallVector<Value> arguments{tileAt(t), rowsFrom(firstRow), stride, count};
-    appendParameters(b, *shape, arguments);
+    appendParameters(b, *shape, arguments, exactSums);
     arguments.push_back(acc.pointer);
     b.call(kernel, {}, arguments);
     finish(t, firstRow, count, b.index(0));
@@ -158,7 +161,7 @@ bool emitLinear(KernelBuilder &b, LinearOp op, const Memory &result, IRMapping &
                                  rowsFrom(firstRow),
                                  stride,
                                  count};
-    appendParameters(b, *shape, arguments);
+    appendParameters(b, *shape, arguments, exactSums);
     arguments.push_back(acc.pointer);
     b.call(kernel, {}, arguments);
     b.loop(firstTile, lastTile, 1, [&](Value t) {

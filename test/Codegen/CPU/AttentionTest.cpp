@@ -4,6 +4,7 @@
 #include "Encoding/Half.h"
 #include "KernelLibrary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -158,6 +159,56 @@ TEST_P(Attention, SinkTakesItsShare) {
   for (int64_t keys : {1, 31, 90})
     for (auto mask : {Case::None, Case::Add})
       check({.rows = 3, .heads = 4, .keys = keys, .mask = mask, .sink = true}, false);
+}
+
+// Many queries are one a lane; the bits are those of each query alone.
+TEST_P(Attention, ManyQueriesAreAsOneEach) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (int round = 0; round < 60; ++round) {
+    int64_t rows = 1 + int64_t(random() % 70), heads = 1 + int64_t(random() % 3), keys = 1 + int64_t(random() % 150);
+    int64_t d = 1 + int64_t(random() % 130), dv = 1 + int64_t(random() % 130);
+    bool half = round % 2, shared = round % 5 == 0; // one row of the mask for all
+    int64_t visible = round % 3 ? keys : keys - rows + 1, window = round % 7 ? 0 : 40;
+    float softcap = round % 4 ? 0 : 20;
+    std::vector<float> q(size_t(rows * heads * d)), out(size_t(rows * heads * dv)), add(size_t(rows * heads * keys));
+    std::vector<uint8_t> keep(add.size());
+    std::vector<float> k(size_t(keys * d)), v(size_t(keys * dv));
+    std::vector<uint16_t> kHalf(k.size()), vHalf(v.size());
+    for (std::vector<float> *of : {&q, &add, &k, &v})
+      for (float &x : *of)
+        x = normal(random);
+    for (size_t i = 0; i < add.size(); ++i) {
+      keep[i] = random() % 3 != 0;
+      add[i] = keep[i] ? add[i] : -INFINITY;
+    }
+    std::transform(k.begin(), k.end(), kHalf.begin(), floatToHalf);
+    std::transform(v.begin(), v.end(), vHalf.begin(), floatToHalf);
+    const float sinks[] = {-1, 2, 0};
+    int64_t maskRow = shared ? 0 : heads * keys, maskHead = shared ? 0 : keys;
+    auto call = [&](int64_t row, int64_t head, int64_t rowCount, int64_t headCount, float *to, int64_t toRow) {
+      const float *from = q.data() + (row * heads + head) * d;
+      int64_t mask = row * maskRow + head * maskHead;
+      const float *adds = round % 3 == 1 ? add.data() + mask : nullptr;
+      const uint8_t *keeps = round % 3 == 2 ? keep.data() + mask : nullptr;
+      auto run = [&](auto *kernel, const auto *keysAt, const auto *valuesAt) {
+        kernel(from, rowCount, headCount, heads * d, d, keysAt, d, valuesAt, dv, keys, d, dv, 0.2f, softcap, visible + row,
+               window, adds, keeps, maskRow, maskHead, to, toRow, dv, round % 6 ? nullptr : sinks + head);
+      };
+      if (half)
+        run(kernels->attention_f16, kHalf.data(), vHalf.data());
+      else
+        run(kernels->attention_f32, k.data(), v.data());
+    };
+    call(0, 0, rows, heads, out.data(), heads * dv);
+    std::vector<float> alone(static_cast<size_t>(dv));
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t head = 0; head < heads; ++head) {
+        call(row, head, 1, 1, alone.data(), dv);
+        ASSERT_EQ(std::memcmp(alone.data(), out.data() + (row * heads + head) * dv, size_t(dv) * 4), 0)
+            << "round " << round << " row " << row << " head " << head;
+      }
+  }
 }
 
 TEST_P(Attention, NoKeysGiveZero) {

@@ -26,7 +26,7 @@ namespace otf::test {
   X(tile_planes4x2) X(tiles_planes4x2) X(row_planes4x2) X(float_planes4x2)                 \
   X(tile_planes4x3) X(tiles_planes4x3) X(row_planes4x3) X(float_planes4x3)                 \
   X(tiles_f32) X(tiles_f16) X(tile_int8) X(tile_grid8) X(tile_int4) X(tile_codebook2) X(tile_ternary_sign) X(tiles_ternary_sign)        \
-  X(tiles_int8) X(tiles_int4) X(tiles_codebook2) X(tiles_grid8z) X(tiles_grid4z) X(tiles_grid2z)  \
+  X(tiles_int8) X(tiles_int4) X(tiles_codebook2) X(tiles_grid8) X(tiles_grid8z) X(tiles_grid4z) X(tiles_grid2z)  \
   X(record_f32) X(record_i8) X(record_rotated) X(rotate)                                          \
   X(row_f32) X(row_f16) X(row_int8) X(row_int4) X(row_codebook2) X(row_ternary_sign)              \
   X(norm) X(rope) X(append_f32) X(append_f16) X(attention_f32) X(attention_f16)                   \

@@ -276,7 +276,7 @@ TEST_P(Tile, Int8IsExact) {
 
 /// A grid of the file's on both sides: every byte meets every byte, -128 among them, alone and in a row of itself.
 TEST_P(Tile, Grid8TakesAnyByte) {
-  constexpr int64_t columns = 96;
+  constexpr int64_t columns = 416;
   WeightLayout layout;
   ASSERT_EQ(makeLayout({EncodingKind::Grid8, 0}, 8, columns, 0, layout), EncodeStatus::Ok);
   RecordLayout r = recordLayout(columns, 0);
@@ -309,11 +309,48 @@ TEST_P(Tile, Grid8TakesAnyByte) {
     }
     float acc[5 * 8];
     for (int64_t count : {3, 5}) { // few rows, and many
-      kernels->tile_grid8(tile.data(), records.data(), r.bytes, count, columns, 0, 0, acc);
-      for (int m = 0; m < count; ++m)
-        for (int row = 0; row < 8; ++row)
-          ASSERT_EQ(int64_t(acc[8 * m + row]), want[m][row]) << round << " " << m << " " << row;
+      for (int64_t group : {0, OTF_EXACT_SUMS}) {
+        kernels->tile_grid8(tile.data(), records.data(), r.bytes, count, columns, group, 0, acc);
+        for (int m = 0; m < count; ++m)
+          for (int row = 0; row < 8; ++row)
+            ASSERT_EQ(int64_t(acc[8 * m + row]), want[m][row]) << round << " " << m << " " << row;
+      }
     }
+  }
+}
+
+// Integers added over a whole row have the bits of chunks that are converted and added.
+TEST_P(Tile, SumsOfCodesAreAsSumsOfChunks) {
+  constexpr int64_t tiles = 9, most = 70;
+  for (int64_t columns : {33, 384, 390, 1000}) {
+    WeightLayout l;
+    ASSERT_EQ(makeLayout({EncodingKind::Grid8, 0}, 8 * tiles, columns, 0, l), EncodeStatus::Ok);
+    RecordLayout r = recordLayout(columns, 0);
+    GuardedBytes blob(size_t(l.tileBytes * tiles)), records(size_t(r.bytes * most));
+    std::mt19937 random(unsigned(columns) + 0);
+    for (int64_t t = 0; t < tiles; ++t) {
+      uint8_t *at = blob.data() + t * l.tileBytes;
+      for (int64_t i = 0; i < l.tileBytes - 32; ++i)
+        at[i] = uint8_t(random());
+      for (int row = 0; row < 8; ++row) {
+        float one = 1;
+        std::memcpy(at + l.tileBytes - 32 + 4 * row, &one, 4);
+      }
+    }
+    std::vector<float> x(static_cast<size_t>(columns));
+    const float grid[] = {1.0f / 64, 5};
+    for (int64_t i = 0; i < most; ++i) {
+      fillActivations(x, unsigned(i + 1));
+      kernels->record_i8(x.data(), columns, 0, 0, nullptr, nullptr, nullptr, grid, columns, 0, records.data() + i * r.bytes);
+    }
+    for (int64_t m : {1, 3, 4, 7, 15, int(most)})
+      for (int64_t count : {1, 2, 3, 4, 9}) {
+        Guarded<float> chunks(size_t(8 * m * count)), sums(size_t(8 * m * count));
+        for (auto [group, acc] : {std::pair<int64_t, float *>{0, chunks.data()}, {OTF_EXACT_SUMS, sums.data()}})
+          kernels->tiles_grid8(blob.data(), l.tileBytes, count, records.data(), r.bytes, m, columns, group, 0, acc);
+        ASSERT_EQ(std::memcmp(chunks.data(), sums.data(), size_t(32 * m * count)), 0)
+            << "columns " << columns << " m " << m << " tiles " << count;
+      }
   }
 }
 

@@ -3,25 +3,17 @@
 // Attention of the queries that share one key-value head, by online softmax: keys come in blocks of
 // 32, each query keeps its largest score and its sum of weights, and its output row holds the
 // weighted sum of values so far. Up to four queries (heads of a group, or positions) go together, so
-// a key or a value is loaded and converted once for all of them.
+// a key or a value is loaded and converted once for all of them; of many, 16 or more (AttentionLanes.h).
 //
 // The arithmetic is canonical (docs/Architecture.md): blocks begin at multiples of 32, a block is
 // worked out by itself (weights relative to its own largest score), and blocks join in order. So
 // results do not depend on how queries are grouped, and a GPU may take the blocks in parallel. A key
 // that a query does not see has weight 0, and a block in which it sees none changes nothing.
+#include "AttentionLanes.h"
 #include "Kernels.h"
-#include "Math.h"
-#include "Simd.h"
 
 namespace otf::cpu {
 namespace {
-
-constexpr int64_t kBlock = 32;
-
-inline __m256 load8(const float *at) { return _mm256_loadu_ps(at); }
-inline __m256 load8(const uint16_t *at) { return loadHalves(at); }
-inline float load1(float value) { return value; }
-inline float load1(uint16_t half) { return _cvtsh_ss(half); }
 
 /// Fewer than eight values, the rest 0.
 template <typename T> inline __m256 loadSome(const T *at, int64_t count) {
@@ -31,44 +23,22 @@ template <typename T> inline __m256 loadSome(const T *at, int64_t count) {
   return _mm256_loadu_ps(values);
 }
 
-template <typename T> struct Attention {
-  const float *q;
-  int64_t qRowStride, qHeadStride;
-  const T *k;
-  int64_t kStride;
-  const T *v;
-  int64_t vStride, heads, keys, d, dv;
-  float scale, softcap;
-  int64_t visible, window;
-  const float *maskAdd;
-  const uint8_t *maskKeep;
-  int64_t maskRowStride, maskHeadStride;
-  float *out;
-  int64_t outRowStride, outHeadStride;
-  const float *sink;
-
-  /// What is known of one query while its keys pass.
-  struct Query {
-    const float *q;
-    float *out;
-    int64_t mask;         ///< offset of its row of the mask
-    int64_t begin, end;   ///< keys it sees
-    float largest, total; ///< of the scores so far; of their weights
-  };
-
-  Query query(int64_t number) const {
-    int64_t row = number / heads, head = number % heads;
-    int64_t end = visible + row < keys ? visible + row : keys;
-    end = end < 0 ? 0 : end;
-    int64_t begin = window != 0 && end > window ? end - window : 0;
-    return {q + row * qRowStride + head * qHeadStride,
-            out + row * outRowStride + head * outHeadStride,
-            row * maskRowStride + head * maskHeadStride,
-            begin,
-            end,
-            -__builtin_inff(),
-            0};
-  }
+template <typename T> struct Attention : AttentionTask<T> {
+  using Task = AttentionTask<T>;
+  using typename Task::Query;
+  using Task::k;
+  using Task::kStride;
+  using Task::v;
+  using Task::vStride;
+  using Task::heads;
+  using Task::keys;
+  using Task::d;
+  using Task::dv;
+  using Task::scale;
+  using Task::softcap;
+  using Task::maskAdd;
+  using Task::maskKeep;
+  using Task::sink;
 
   /// score[i][j] = q_i · k_(first + j), j < count. Eight products of query and key at a time.
   template <int Q>
@@ -186,7 +156,7 @@ template <typename T> struct Attention {
     Query query[Q];
     int64_t begin = keys, end = 0;
     for (int i = 0; i < Q; ++i) {
-      query[i] = this->query(number + i);
+      query[i] = Task::query(number + i);
       begin = query[i].begin < begin ? query[i].begin : begin;
       end = query[i].end > end ? query[i].end : end;
       for (int64_t c = 0; c < dv; ++c)
@@ -230,6 +200,17 @@ template <typename T> struct Attention {
 
   void runAll(int64_t rows) const {
     int64_t number = 0, total = rows * heads;
+    if (d <= kMostWidth && dv <= kMostWidth) {
+#ifdef __AVX512F__
+      for (; number + 32 <= total; number += 32)
+        attendLanes<16, 2>(*static_cast<const Task *>(this), number);
+      for (; number + 16 <= total; number += 16)
+        attendLanes<16, 1>(*static_cast<const Task *>(this), number);
+#else
+      for (; number + 16 <= total; number += 16)
+        attendLanes<8, 2>(*static_cast<const Task *>(this), number);
+#endif
+    }
     for (; number + 4 <= total; number += 4)
       run<4>(number);
     for (; number + 2 <= total; number += 2)
@@ -249,11 +230,11 @@ void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRow
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
                        float *out, int64_t outRowStride, int64_t outHeadStride,
                        const float *sink) {
-  otf::cpu::Attention<float>{q,       qRowStride, qHeadStride, k,        kStride,
+  otf::cpu::Attention<float>{{q,      qRowStride, qHeadStride, k,        kStride,
                              v,       vStride,    heads,       keys,     d,
                              dv,      scale,      softcap,     visible,  window,
                              maskAdd, maskKeep,   maskRowStride, maskHeadStride,
-                             out,     outRowStride, outHeadStride, sink}
+                             out,     outRowStride, outHeadStride, sink}}
       .runAll(rows);
 }
 
@@ -264,10 +245,10 @@ void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRow
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
                        float *out, int64_t outRowStride, int64_t outHeadStride,
                        const float *sink) {
-  otf::cpu::Attention<uint16_t>{q,       qRowStride, qHeadStride, k,        kStride,
+  otf::cpu::Attention<uint16_t>{{q,      qRowStride, qHeadStride, k,        kStride,
                                 v,       vStride,    heads,       keys,     d,
                                 dv,      scale,      softcap,     visible,  window,
                                 maskAdd, maskKeep,   maskRowStride, maskHeadStride,
-                                out,     outRowStride, outHeadStride, sink}
+                                out,     outRowStride, outHeadStride, sink}}
       .runAll(rows);
 }

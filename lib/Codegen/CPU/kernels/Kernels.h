@@ -28,8 +28,11 @@ extern "C" {
  * Integer and table:
  *   kb         background columns (layout.background)
  *   group      columns a scale, a multiple of 32; 0, or more than kb, for one group a row
+ *              or OTF_EXACT_SUMS: one group a row, its scales and those of the records are 1, and no sum of
+ *              magnitudes of products exceeds 2^24, so that integers may be added instead of floats
  *   outliers   outlier columns
  *   table      codebook2: four int8, |t| ≤ 127, code 0 in the lowest byte */
+#define OTF_EXACT_SUMS (-1)
 void otf_tiles_f32(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,
                    int64_t recStride, int64_t m, int64_t k, float *acc);
 void otf_tiles_f16(const void *tile, int64_t tileBytes, int64_t tiles, const void *rec,

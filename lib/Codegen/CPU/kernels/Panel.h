@@ -7,6 +7,7 @@
 // A panel has
 //   Integers, Floats           vectors with one weight row a lane
 //   tiles                      that a vector spans
+//   offset                     whether a codec's exact() may want Σ x
 //   make(w)                    from the eight steps of each tile, as the codec's steps() gives them
 //   first(), add(sum, s, x), last(sum)   the exact sum of a chunk; x is the four activations of
 //   step s, in every lane
@@ -26,6 +27,7 @@ struct UnsignedPanel {
   using Integers = int32_t __attribute__((vector_size(64)));
   using Floats = float __attribute__((vector_size(64)));
   static constexpr int tiles = 2;
+  static constexpr bool offset = true; // of the codes of signed weights
   __m512i codes[kSteps];
 
   void make(const __m256i (&u)[tiles][kSteps]) {
@@ -47,6 +49,7 @@ struct EightLanes {
   using Integers = int32_t __attribute__((vector_size(32)));
   using Floats = float __attribute__((vector_size(32)));
   static constexpr int tiles = 1;
+  static constexpr bool offset = false;
 };
 
 /// Signed bytes. Without VNNI the unsigned side of a product has 7 bits, so |w| stands there and
@@ -101,6 +104,17 @@ struct NibblePanel : SevenBitPanel {
 };
 
 #endif
+
+/// Calls body.template operator()<R>(first row) so that the R, powers of two up to MR, cover m
+/// rows.
+template <int MR, typename Body>
+inline void forPowersOfRows(int64_t m, Body body, int64_t first = 0) {
+#pragma clang loop unroll(disable)
+  for (; first + MR <= m; first += MR)
+    body.template operator()<MR>(first);
+  if constexpr (MR > 1)
+    forPowersOfRows<MR / 2>(m, body, first);
+}
 
 /// sum[i][j] of row i, whose 32 activations are at x + i·stride, and panel j. The loop over steps
 /// stays one: with all eight in sight, the compiler keeps panels in registers that it does not

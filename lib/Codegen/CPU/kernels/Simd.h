@@ -52,6 +52,24 @@ inline __m256 horizontalSums(const __m256 (&v)[8]) {
   return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
 }
 
+/// v[i][j] becomes v[j][i].
+inline void transpose(__m256 (&v)[8]) {
+  __m256 pairs[8], fours[8];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      fours[i + 2 * j] = _mm256_shuffle_ps(pairs[i + j], pairs[i + j + 2], 0x44);
+      fours[i + 2 * j + 1] = _mm256_shuffle_ps(pairs[i + j], pairs[i + j + 2], 0xee);
+    }
+  for (int i = 0; i < 4; ++i) {
+    v[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
+    v[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+  }
+}
+
 } // namespace otf::cpu
 
 #endif // OTF_CODEGEN_CPU_SIMD_H

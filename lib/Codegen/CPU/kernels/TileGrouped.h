@@ -37,7 +37,7 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileByt
                         const uint8_t *rec, int64_t stride, int64_t kb, int64_t group,
                         int64_t outliers, int64_t rows, float *acc) {
   RecordLayout layout = recordLayout(kb, outliers);
-  int64_t perGroup = group == 0 ? layout.chunks : group / kChunkColumns;
+  int64_t perGroup = group <= 0 ? layout.chunks : group / kChunkColumns;
   const uint8_t *at[NT];
   __m256 total[NT][MR];
   for (int j = 0; j < NT; ++j) {

@@ -52,6 +52,7 @@ template <EncodingKind kind> struct Int8Tile {
   static constexpr bool hasZeros = otf::hasZeros(kind);
   static constexpr bool floatParameters = hasFloatParameters(kind);
   static constexpr bool pairs = true;
+  static constexpr bool addsCodes = kind == EncodingKind::Grid8;
 
 #ifdef __AVX512VNNI__
   // w + 128 is unsigned, so 128 · Σx comes off again.

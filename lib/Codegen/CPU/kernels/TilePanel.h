@@ -8,11 +8,14 @@
 // Besides what TileGrouped.h asks for, a codec has
 //   Panel                                    the form of its panels
 //   void steps(const uint8_t *chunk, __m256i (&w)[8]) const   bytes as that panel takes them
+//   addsCodes                                optional: whether sums of codes (CodeSums.h) are for it
 //   static or not: V exact(V sum, V xSum) const               Σ w x from the panel's sum and from Σ
 //   x
 #ifndef OTF_CODEGEN_CPU_TILEPANEL_H
 #define OTF_CODEGEN_CPU_TILEPANEL_H
 
+#include "CodeSums.h"
+#include "Kernels.h"
 #include "Panel.h"
 #include "TileGrouped.h"
 
@@ -23,17 +26,6 @@ namespace otf::cpu {
 constexpr int64_t kFewRows = 4;
 /// Rows whose totals wait at a time.
 constexpr int64_t kPanelRows = 64;
-
-/// Calls body.template operator()<R>(first row) so that the R, powers of two up to MR, cover m
-/// rows.
-template <int MR, typename Body>
-inline void forPowersOfRows(int64_t m, Body body, int64_t first = 0) {
-#pragma clang loop unroll(disable)
-  for (; first + MR <= m; first += MR)
-    body.template operator()<MR>(first);
-  if constexpr (MR > 1)
-    forPowersOfRows<MR / 2>(m, body, first);
-}
 
 /// A lane's f32 or f16 parameters of each of the tiles that a panel spans, `tileBytes` apart.
 template <typename Column, typename Panel>
@@ -72,7 +64,7 @@ inline void panelRows(const Codec &codec, const uint8_t *tile, int64_t tileBytes
   using Parameter = std::conditional_t<Codec::floatParameters, FloatColumn, HalfColumn>;
   constexpr int tiles = Panel::tiles;
   RecordLayout layout = recordLayout(kb, outliers);
-  int64_t perGroup = group == 0 ? layout.chunks : group / kChunkColumns;
+  int64_t perGroup = group <= 0 ? layout.chunks : group / kChunkColumns;
   Floats total[kPanelRows][NP];
   for (int64_t i = 0; i < rows; ++i)
     for (int j = 0; j < NP; ++j)
@@ -145,7 +137,20 @@ inline void manyTiles(const Codec &codec, const void *tile, int64_t tileBytes, i
                       int64_t outliers, float *acc) {
   const uint8_t *first = static_cast<const uint8_t *>(tile);
   int64_t t = 0;
-  if (m >= kFewRows) {
+  if constexpr (requires { requires Codec::addsCodes; })
+    if (m >= kFewRows && group == OTF_EXACT_SUMS) {
+      auto some = [&]<int MR, int NP>() {
+        constexpr int64_t step = NP * Codec::Panel::tiles;
+#pragma clang loop unroll(disable)
+        for (; t + step <= tiles; t += step)
+          codeSums<Codec, MR, NP>(codec, first + t * tileBytes, tileBytes, static_cast<const uint8_t *>(rec), recStride, m, kb,
+                                  acc + 8 * t * m);
+      };
+      constexpr bool wide = Codec::Panel::tiles == 2; // and 32 registers
+      some.template operator()<wide ? 8 : 4, 2>();
+      some.template operator()<wide ? 8 : 4, 1>();
+    }
+  if (m >= kFewRows && t < tiles) {
     auto some = [&]<int MR, int NP>() {
       constexpr int64_t step = NP * Codec::Panel::tiles;
 #pragma clang loop unroll(disable)
