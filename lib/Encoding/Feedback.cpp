@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace otf {
 
@@ -61,14 +62,26 @@ bool Feedback::factor(int64_t columns, const std::function<double(int64_t, int64
     for (int64_t i = 0; i <= j; ++i)
       factors[size_t(i * size + j)] = float(lower(size - 1 - i, size - 1 - j) / pivot);
   }
-  weights.resize(size_t(size));
-  for (int64_t j = 0; j < size; ++j) {
-    double sum = 0;
-    for (int64_t k = j; k < std::min(j / kBlock * kBlock + kBlock, size); ++k)
-      sum += double(upper(j)[k]) * upper(j)[k] * variances[size_t(k)];
-    weights[size_t(j)] = float(sum);
+  forms.clear();
+  for (int64_t begin = 0; begin < size; begin += kBlock) {
+    int64_t count = std::min(kBlock, size - begin);
+    forms.push_back(form(begin, count, begin + count));
+    forms.push_back(form(begin, count, size));
   }
   return true;
+}
+
+BlockForm Feedback::form(int64_t begin, int64_t count, int64_t last) const {
+  double products[kBlock * kBlock];
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j <= i; ++j) {
+      const float *a = upper(begin + i), *b = upper(begin + j);
+      double sum = 0;
+      for (int64_t k = begin + i; k < last; ++k)
+        sum += double(a[k]) * b[k] * variances[size_t(k)];
+      products[i * count + j] = products[j * count + i] = sum;
+    }
+  return BlockForm(products, int(count));
 }
 
 void Feedback::solveBlock(int64_t begin, int64_t count, float *sums) const {
@@ -111,7 +124,64 @@ void spreadColumns(const float *factors, int64_t stride, int64_t count, const fl
       accumulate<1>(sums + row * sumStride + j, errors + row * errorStride, count, factors + j, stride);
 }
 
+typedef float Lanes __attribute__((vector_size(32)));
+
+/// sums[r · sumStride + i] = Σ_j factors[i · stride + j] · values[r · valueStride + j]: eight sums that stay in registers for each
+/// pair, which are added at the end.
+template <int height, int width>
+[[gnu::always_inline]] inline void dots(const float *factors, int64_t stride, const float *values, int64_t valueStride,
+                                        int64_t length, float *sums, int64_t sumStride) {
+  constexpr int64_t lanes = 8;
+  Lanes acc[height][width] = {};
+  int64_t j = 0;
+  for (; j + lanes <= length; j += lanes) {
+    Lanes factor[width];
+    for (int i = 0; i < width; ++i)
+      std::memcpy(&factor[i], factors + i * stride + j, sizeof(Lanes));
+    for (int r = 0; r < height; ++r) {
+      Lanes value;
+      std::memcpy(&value, values + r * valueStride + j, sizeof(Lanes));
+      for (int i = 0; i < width; ++i)
+        acc[r][i] += value * factor[i];
+    }
+  }
+  for (int r = 0; r < height; ++r)
+    for (int i = 0; i < width; ++i) {
+      float rest = 0;
+      for (int64_t k = j; k < length; ++k)
+        rest += values[r * valueStride + k] * factors[i * stride + k];
+      for (int l = 0; l < lanes; ++l)
+        rest += acc[r][i][l];
+      sums[r * sumStride + i] = rest;
+    }
+}
+
+[[gnu::target_clones("avx2", "default")]]
+void gatherColumns(const float *factors, int64_t stride, int64_t count, const float *values, int64_t valueStride,
+                   int64_t length, int64_t rows, float *sums, int64_t sumStride) {
+  constexpr int height = 2, width = 4;
+  int64_t row = 0;
+  for (; row + height <= rows; row += height) {
+    int64_t i = 0;
+    for (; i + width <= count; i += width)
+      dots<height, width>(factors + i * stride, stride, values + row * valueStride, valueStride, length,
+                          sums + row * sumStride + i, sumStride);
+    for (; i < count; ++i)
+      dots<height, 1>(factors + i * stride, stride, values + row * valueStride, valueStride, length,
+                      sums + row * sumStride + i, sumStride);
+  }
+  for (; row < rows; ++row)
+    for (int64_t i = 0; i < count; ++i)
+      dots<1, 1>(factors + i * stride, stride, values + row * valueStride, valueStride, length,
+                 sums + row * sumStride + i, sumStride);
+}
+
 } // namespace
+
+void Feedback::gather(int64_t begin, int64_t count, const float *values, int64_t valueStride, int64_t rows, float *sums,
+                      int64_t sumStride) const {
+  gatherColumns(upper(begin) + begin, size, count, values + begin, valueStride, size - begin, rows, sums, sumStride);
+}
 
 void Feedback::spread(int64_t begin, int64_t count, const float *errors, int64_t errorStride,
                       int64_t rows, float *sums, int64_t sumStride, int64_t first,

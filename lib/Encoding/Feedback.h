@@ -12,12 +12,18 @@
 // left in the bracket: the loss falls from tr(H) to tr(D) times the variance of rounding.
 //
 // An encoding that codes a block B of 32 columns at once takes as targets w_B + (Σ_{i<B} e_i U_iB) U_BB⁻¹
-// and loses e H_B eᵀ there, with H_B = U_BB D_B U_BBᵀ, of which it weighs the diagonal.
+// and loses e H_B eᵀ there, with H_B = U_BB D_B U_BBᵀ. H_B is far from diagonal: first blocks hold the direction
+// that all inputs share, so a search must weigh errors together (Survivors.h).
+//
+// Feedback looks ahead only. Once all columns have codes, a block can be coded again for the errors that all others
+// have: its loss is then that of H_BB itself, around w_B + (Σ_{i∉B} e_i H_iB) H_BB⁻¹.
 //
 // Columns stand in the order of coding: that of the weight's column index, outliers last. Those are
 // stored in f16 and take up what the background has lost.
 #ifndef OTF_ENCODING_FEEDBACK_H
 #define OTF_ENCODING_FEEDBACK_H
+
+#include "BlockForm.h"
 
 #include <cstdint>
 #include <functional>
@@ -37,7 +43,7 @@ public:
   ///   damping   added to the diagonal, a fraction of its mean; ten times more while H is not
   ///             positive definite in float64, at most 1
   /// Returns false and says a clause in `error` where H is not finite, or zero.
-  /// Takes 12 K² bytes while it works and keeps 4 K².
+  /// Takes 12 K² bytes while it works and keeps 4 K², and 550 K.
   bool factor(int64_t columns, const std::function<double(int64_t, int64_t)> &hessian,
               const uint32_t *order, double damping, std::string &error);
 
@@ -51,8 +57,12 @@ public:
   const float *upper(int64_t i) const { return factors.data() + i * size; }
   /// The variance of column j's bracket: D_j.
   double variance(int64_t j) const { return variances[size_t(j)]; }
-  /// Diagonal of H_B, for the block that column j is in: what a block's coder weighs errors with.
-  float weight(int64_t j) const { return weights[size_t(j)]; }
+  /// H_B of the block [32 b, 32 b + 32) or what there is of it, and H_BB.
+  const BlockForm &ahead(int64_t b) const { return forms[size_t(2 * b)]; }
+  const BlockForm &among(int64_t b) const { return forms[size_t(2 * b + 1)]; }
+  /// The form of errors of columns [begin, begin + count), at most kBlock, where only brackets of columns before `last` count: with
+  /// last = begin + count it is H_B, with K it is H_BB.
+  BlockForm form(int64_t begin, int64_t count, int64_t last) const;
   /// Turns the sums Σ e_i U_iB of one row into what is added to w_B, in place. `count` columns from `begin`, a
   /// multiple of kBlock.
   void solveBlock(int64_t begin, int64_t count, float *sums) const;
@@ -62,6 +72,11 @@ public:
   void spread(int64_t begin, int64_t count, const float *errors, int64_t errorStride, int64_t rows,
               float *sums, int64_t sumStride, int64_t first, int64_t last) const;
 
+  /// What brackets say of columns [begin, begin + count): sums[row][i] = Σ_j U_(begin+i)j values[row][j], j from begin to K − 1; with
+  /// values D_j (e U)_j it is e H at these columns. The order of additions does not depend on the machine.
+  void gather(int64_t begin, int64_t count, const float *values, int64_t valueStride, int64_t rows, float *sums,
+              int64_t sumStride) const;
+
   /// e H eᵀ of one row, K errors in the order of coding. H is damped.
   double loss(const double *error) const;
 
@@ -70,7 +85,7 @@ private:
   double damped = 0, traceD = 0, traceH = 0;
   std::vector<float> factors; // U, row-major; below the diagonal 0
   std::vector<double> variances;
-  std::vector<float> weights;
+  std::vector<BlockForm> forms;
 };
 
 } // namespace otf

@@ -2,38 +2,30 @@
 //
 // A trellis codes 32 columns of a row at once, and its scale is that of a whole group.
 //
-// Problem: the best scale depends on the codes, codes on targets, and targets on errors that depend on the scale. Approach:
-// a group is coded with the scale that a Gaussian of its targets' variance wants, then with the one that minimises the loss of these
-// codes, and the loss's minimum for the codes that this gives is what is stored. What is minimised is the part of the loss that
-// the group's own columns bear (Feedback.h): Σ_j D_j b_j² with b = (e U)_j, and e = w − s q is a line in s.
+// Problem: the best scale depends on the codes, codes on targets, and targets on errors that depend on the scale. Approach: a
+// group is coded with the scale that a Gaussian of its targets' variance wants; then its scale becomes the one that minimises the
+// loss of these codes, as far as the group's own columns bear it (Feedback.h): Σ_j D_j b_j² with b = (e U)_j, and e = w − s q is a
+// line in s. Sweeps (FeedbackSweeps.cpp) then change codes and scales in turn.
 
 #include "Encoding/FeedbackPlanes.h"
 
-#include "Encoding/Codec.h"
-#include "Encoding/Trellis.h"
+#include "Encoding/FeedbackRows.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 namespace otf {
 
 namespace {
 
-constexpr int64_t kBlock = Feedback::kBlock;
-constexpr int64_t kMostRows = 32; // of targets and their changes at K = 1536: 600 KB
-constexpr int kSearches = 2;      // of a group, with a better scale each
+constexpr int kSweeps = 1;
 
-/// Some rows while they are coded. All arrays are [rows][columns] in the order of coding.
-class Rows {
+/// The first pass, and what is stored after the last.
+class Rows : FeedbackRows {
 public:
   Rows(EncodingKind kind, const WeightLayout &layout, const Feedback &feedback)
-      : code(planesCode(kind)), kind(kind), layout(layout), feedback(feedback), columns(layout.columns),
-        encoder(kind), weight(at(kMostRows)), target(at(kMostRows)), trial(at(kMostRows)),
-        unit(at(kMostRows)), change(at(kMostRows)), error(at(kMostRows)), scales(kMostRows),
-        fits(kMostRows), words(size_t(kMostRows * code.planes)),
-        wanted(size_t(kMostRows * kBlock)) {}
+      : FeedbackRows(kind, layout, feedback), kind(kind), target(at(kMost)), trial(at(kMost)), change(at(kMost)),
+        fits(kMost) {}
 
   EncodeStatus encode(const uint32_t *index, const float *weights, int64_t rowStride, int64_t count,
                       uint8_t *tiles) {
@@ -46,9 +38,12 @@ public:
         weight[at(row) + size_t(i)] = target[at(row) + size_t(i)] = w;
       }
     for (int64_t begin = 0; begin < layout.background; begin += layout.group)
-      if (EncodeStatus status = encodeGroup(begin, std::min(begin + layout.group, layout.background), tiles);
+      if (EncodeStatus status = encodeGroup(begin, std::min(begin + layout.group, layout.background));
           status != EncodeStatus::Ok)
         return status;
+    sweep(*this, kSweeps);
+    for (int64_t block = 0; block < blocks; ++block)
+      store(block, tiles);
     return encodeOutliers(tiles);
   }
 
@@ -57,72 +52,50 @@ private:
     double along = 0, square = 0; // Σ D b q, Σ D q², of brackets
   };
 
-  size_t at(int64_t row) const { return size_t(row * columns); }
-
-  EncodeStatus encodeGroup(int64_t begin, int64_t end, uint8_t *tiles) {
+  EncodeStatus encodeGroup(int64_t begin, int64_t end) {
+    int64_t group = begin / layout.group;
     for (int64_t row = 0; row < rows; ++row) {
       double squares = 0;
       for (int64_t i = begin; i < end; ++i)
         squares += double(target[at(row) + size_t(i)]) * target[at(row) + size_t(i)];
-      scales[size_t(row)] = roundToHalf(planesScale(kind, squares / double(end - begin)));
+      if (EncodeStatus status = setScale(row, group, planesScale(kind, squares / double(end - begin)));
+          status != EncodeStatus::Ok)
+        return status;
     }
-    for (int search = 0; search < kSearches; ++search) {
-      std::copy_n(target.begin(), at(rows), trial.begin());
-      std::fill_n(change.begin(), at(rows), 0.0f);
-      std::fill_n(fits.begin(), rows, Fit());
-      for (int64_t block = begin; block < end; block += kBlock)
-        encodeBlock(block, std::min(block + kBlock, end), end, tiles);
-      for (int64_t row = 0; row < rows; ++row)
-        if (const Fit &fit = fits[size_t(row)]; fit.square > 0)
-          scales[size_t(row)] = roundToHalf(std::max(0.0, scales[size_t(row)] + fit.along / fit.square));
-    }
-    uint8_t *parameters = tiles + parameterOffset(begin, end);
+    std::copy_n(target.begin(), at(rows), trial.begin());
+    std::fill_n(change.begin(), at(rows), 0.0f);
+    std::fill_n(fits.begin(), rows, Fit());
+    for (int64_t block = begin / kBlock; block * kBlock < end; ++block)
+      encodeBlock(block, end);
     for (int64_t row = 0; row < rows; ++row) {
-      uint16_t half = floatToHalf(scales[size_t(row)]);
-      if (!halfIsFinite(half))
-        return EncodeStatus::OutOfRange;
-      storeHalf(parameters + row / kTileRows * layout.tileBytes + row % kTileRows * 2, half);
+      if (const Fit &fit = fits[size_t(row)]; fit.square > 0)
+        if (EncodeStatus status = setScale(row, group, scale(row, group) + fit.along / fit.square);
+            status != EncodeStatus::Ok)
+          return status;
       for (int64_t i = begin; i < end; ++i)
-        error[at(row) + size_t(i)] =
-            weight[at(row) + size_t(i)] - scales[size_t(row)] * unit[at(row) + size_t(i)];
+        error[at(row) + size_t(i)] = weight[at(row) + size_t(i)] - scale(row, group) * unit[at(row) + size_t(i)];
     }
     feedback.spread(begin, end - begin, error.data() + begin, columns, rows, target.data(), columns, end, columns);
     return EncodeStatus::Ok;
   }
 
-  /// Chooses codes of columns [begin, end) with the scales at hand, and tells the rest of the group.
-  void encodeBlock(int64_t begin, int64_t end, int64_t groupEnd, uint8_t *tiles) {
-    int64_t count = end - begin;
-    float weights[kBlock] = {};
-    for (int64_t i = 0; i < count; ++i)
-      weights[i] = feedback.weight(begin + i);
+  /// Chooses codes of a block with the scales at hand, and tells the rest of the group.
+  void encodeBlock(int64_t block, int64_t groupEnd) {
+    int64_t begin = block * kBlock, count = width(block), end = begin + count;
     for (int64_t row = 0; row < rows; ++row) {
-      float *to = &wanted[size_t(row * kBlock)];
-      const float *w = &weight[at(row) + size_t(begin)];
-      for (int64_t i = 0; i < count; ++i)
-        to[i] = trial[at(row) + size_t(begin + i)] - w[i];
-      feedback.solveBlock(begin, count, to);
-      for (int64_t i = 0; i < kBlock; ++i)
-        to[i] = i < count ? to[i] + w[i] : 0.0f;
-    }
-    TrellisBlocks blocks;
-    blocks.count = rows;
-    blocks.targets = wanted.data();
-    blocks.scales = scales.data();
-    blocks.weights = weights;
-    blocks.words = words.data();
-    encoder.encode(blocks);
-
-    uint8_t *chunk = tiles + begin / layout.group * layout.groupBytes +
-                     begin % layout.group / kBlock * chunkBytes(kind);
-    for (int64_t row = 0; row < rows; ++row) {
-      const uint32_t *from = &words[size_t(row * code.planes)];
-      storePlanes(code, chunk + row / kTileRows * layout.tileBytes, int(row % kTileRows), from);
-      for (int64_t i = 0; i < count; ++i) {
-        auto place = at(row) + size_t(begin + i);
-        unit[place] = float(planesSum(code, from, 1, int(i)) - code.offset);
-        error[place] = weight[place] - scales[size_t(row)] * unit[place];
+      float wanted[kBlock] = {}, s = scale(row, begin / layout.group);
+      uint32_t *to = &words[wordsAt(row, block)];
+      std::fill_n(to, code.planes, 0u);
+      if (s > 0) {
+        const float *w = &weight[at(row)] + begin, *t = &trial[at(row)] + begin;
+        for (int64_t i = 0; i < count; ++i)
+          wanted[i] = t[i] - w[i];
+        feedback.solveBlock(begin, count, wanted);
+        for (int64_t i = 0; i < count; ++i)
+          wanted[i] = (wanted[i] + w[i]) / s + float(code.offset);
+        encoder.search(ahead(block), wanted, to);
       }
+      decode(row, block);
     }
     addFits(begin, end);
     feedback.spread(begin, count, error.data() + begin, columns, rows, trial.data(), columns, end, groupEnd);
@@ -157,6 +130,10 @@ private:
 
   /// As in FeedbackTile.h: exact but for f16, so they take up what the rest has lost.
   EncodeStatus encodeOutliers(uint8_t *tiles) {
+    if (layout.outliers == 0)
+      return EncodeStatus::Ok;
+    std::copy_n(weight.begin(), at(rows), target.begin());
+    feedback.spread(0, layout.background, error.data(), columns, rows, target.data(), columns, layout.background, columns);
     for (int64_t i = layout.background; i < columns; ++i) {
       for (int64_t row = 0; row < rows; ++row) {
         auto place = at(row) + size_t(i);
@@ -172,25 +149,30 @@ private:
     return EncodeStatus::Ok;
   }
 
-  int64_t parameterOffset(int64_t begin, int64_t end) const {
-    return begin / layout.group * layout.groupBytes + (end - begin + kBlock - 1) / kBlock * chunkBytes(kind);
+  /// Words of a block, and behind the last of a group its scales.
+  void store(int64_t block, uint8_t *tiles) {
+    int64_t begin = block * kBlock, group = begin / layout.group;
+    uint8_t *chunk = tiles + group * layout.groupBytes + begin % layout.group / kBlock * chunkBytes(kind);
+    bool last = (begin + kBlock) % layout.group == 0 || block + 1 == blocks;
+    for (int64_t row = 0; row < rows; ++row) {
+      uint8_t *to = chunk + row / kTileRows * layout.tileBytes;
+      storePlanes(code, to, int(row % kTileRows), &words[wordsAt(row, block)]);
+      if (last)
+        storeHalf(to + chunkBytes(kind) + row % kTileRows * 2, floatToHalf(scale(row, group)));
+    }
   }
-  static float roundToHalf(double scale) { return halfToFloat(doubleToHalf(scale)); }
 
-  const PlanesCode &code;
+  EncodeStatus setScale(int64_t row, int64_t group, double to) {
+    uint16_t half = doubleToHalf(std::max(0.0, to));
+    scale(row, group) = halfToFloat(half);
+    return halfIsFinite(half) ? EncodeStatus::Ok : EncodeStatus::OutOfRange;
+  }
+
   EncodingKind kind;
-  const WeightLayout &layout;
-  const Feedback &feedback;
-  int64_t columns, rows = 0;
-  TrellisEncoder encoder;
-  std::vector<float> weight, target; // w, and w + Σ e U of the groups that are done
-  std::vector<float> trial;          // w + Σ e U of all blocks that are done, within the group at hand
-  std::vector<float> unit, change;   // q, and Σ q U of the group at hand
-  std::vector<float> error;          // e = w − s q
-  std::vector<float> scales;
+  std::vector<float> target; // w + Σ e U of the groups that are done
+  std::vector<float> trial;  // w + Σ e U of all blocks that are done, within the group at hand
+  std::vector<float> change; // Σ q U of the group at hand
   std::vector<Fit> fits;
-  std::vector<uint32_t> words;
-  std::vector<float> wanted; // what a block is to become, kBlock a row
 };
 
 } // namespace
@@ -201,9 +183,9 @@ EncodeStatus encodePlanesWithFeedback(EncodingKind kind, const WeightLayout &lay
                                       uint8_t *tiles) {
   std::memset(tiles, 0, size_t((rows + kTileRows - 1) / kTileRows * layout.tileBytes));
   Rows together(kind, layout, feedback);
-  for (int64_t row = 0; row < rows; row += kMostRows) {
+  for (int64_t row = 0; row < rows; row += FeedbackRows::kMost) {
     EncodeStatus status =
-        together.encode(index, weights + row * rowStride, rowStride, std::min(kMostRows, rows - row),
+        together.encode(index, weights + row * rowStride, rowStride, std::min(FeedbackRows::kMost, rows - row),
                         tiles + row / kTileRows * layout.tileBytes);
     if (status != EncodeStatus::Ok)
       return status;

@@ -94,7 +94,21 @@ TEST(Feedback, FactorsRebuildTheHessian) {
     int64_t begin = j / 32 * 32, count = std::min<int64_t>(32, 75 - begin);
     Eigen::MatrixXd block = upper.block(begin, begin, count, count);
     Eigen::MatrixXd conditional = block * variance.block(begin, begin, count, count) * block.transpose();
-    EXPECT_NEAR(feedback.weight(j), conditional(j - begin, j - begin), 1e-6);
+    Eigen::MatrixXd among = again.block(begin, begin, count, count);
+    std::vector<float> some(32);
+    Eigen::RowVectorXd errors(count);
+    for (int64_t i = 0; i < count; ++i)
+      errors[i] = some[size_t(i)] = float(i * i % 11) - 5;
+    for (auto [form, of] : {std::pair(&feedback.ahead(j / 32), &conditional), {&feedback.among(j / 32), &among}})
+      EXPECT_NEAR(form->cost(some.data()) * of->trace() / double(count), errors.dot(*of * errors.transpose()), 1e-4 * of->trace());
+    std::vector<float> slope(size_t(count), 7.0f); // of (e D) Uᵀ, e of all columns
+    std::vector<float> weighed(75);
+    Eigen::RowVectorXd brackets(75);
+    for (int64_t i = 0; i < 75; ++i)
+      brackets[i] = weighed[size_t(i)] = float(i % 5) - 2;
+    feedback.gather(begin, count, weighed.data(), 75, 1, slope.data(), 32);
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_NEAR(slope[size_t(i)], (brackets * upper.transpose())[begin + i], 1e-5);
     std::vector<float> sums(size_t(count), 1.0f);
     feedback.solveBlock(begin, count, sums.data());
     Eigen::RowVectorXd solved(count);
@@ -128,11 +142,12 @@ TEST(Feedback, GainsWhatTheoryLeaves) {
   }
 }
 
-// The weighted error of the flagship code: .0843 and .0217 without feedback, times tr(D) / tr(H) = .41 and what blocks of 32 lose.
+// The weighted error of the flagship code: .0843 and .0217 without feedback, times tr(D) / tr(H) = .41 is .0346 and .0089. Blocks lose
+// little of that since errors are weighed together, and a sweep wins as much.
 TEST(Feedback, PlanesGainInBlocks) {
   Eigen::MatrixXd hessian = decaying(512);
   Feedback feedback = factored(hessian, 1e-4);
-  for (auto [kind, most] : {std::pair(EncodingKind::Planes3x2, .041), {EncodingKind::Planes3x3, .0110}})
+  for (auto [kind, most] : {std::pair(EncodingKind::Planes3x2, .0350), {EncodingKind::Planes3x3, .0091}})
     for (int64_t group : {0, 256}) {
       Encoding encoding{kind, group};
       double loss = 0, power = 0;

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "SurvivorSearch.h"
+
+std::unique_ptr<otf::SurvivorEncoder::Engine> otf::makeAvx2Survivors(EncodingKind kind) {
+  return makeSearch(kind);
+}
