@@ -21,6 +21,15 @@ std::unique_ptr<mlir::Pass> createChooseOutliers(ChooseOutliersOptions options,
 /// otf-choose-grids, likewise.
 std::unique_ptr<mlir::Pass> createChooseGrids(ChooseGridsOptions options, WeightReaderFactory open);
 
+/// otf-choose-smoothing, likewise.
+std::unique_ptr<mlir::Pass> createChooseSmoothing(ChooseSmoothingOptions options, WeightReaderFactory open);
+
+/// What part of a weight's error, by the inputs of the calibration, the best `rank` takes off.
+using CapturedEnergy = std::function<llvm::Expected<double>(WeightOp weight, int64_t rank)>;
+
+/// otf-choose-low-rank whose gate asks `captured`; the other constructor makes one that refuses `gated`.
+std::unique_ptr<mlir::Pass> createChooseLowRank(ChooseLowRankOptions options, CapturedEnergy captured);
+
 /// Registers all passes and pipelines by name. `open` serves otf-choose-outliers.
 void registerOtfPasses(WeightReaderFactory open = {});
 

@@ -96,11 +96,14 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
            "the same for vocabulary tables; -1 for that of linears">,
     Option<"codedHead", "coded-head", "bool", "false", "a head that is no embedding table too gets the encoding of linears">,
     Option<"jointFit", "joint-fit", "bool", "false", "fit both levels of ternary_sign together">,
+    Option<"splitHead", "split-head", "bool", "false",
+           "a head that is an embedding table too becomes a weight of its own, NAME.head, with the encoding of linears: the table is held in two encodings">,
   ];
   let statistics = [
     Statistic<"numLinear", "linear-weights", "Linear weights given an encoding">,
     Statistic<"numVocabulary", "vocabulary-weights", "Vocabulary tables given an encoding">,
     Statistic<"numKept", "kept", "Weights whose encoding was decided before">,
+    Statistic<"numSplit", "split", "Heads that became weights of their own">,
   ];
   let dependentDialects = ["::otf::OTFDialect"];
 }
@@ -209,9 +212,123 @@ def ChooseRounding : OtfPass<"otf-choose-rounding"> {
   let dependentDialects = ["::otf::OTFDialect"];
 }
 
+def ChooseActivations : OtfPass<"otf-choose-activations"> {
+  let summary = "chooses what coded linear weights multiply: floats, or int8 with one scale a row";
+  let description = [{
+    - `kind=f32`: the weights get `float_activations`, and linears multiply f32 by their codes. For int8 and int4 without outliers.
+    - `kind=row`: `otf.row_activations`; the linears' inputs are int8 with one scale for each row (a token), a = max |x| / 127. For integer and table weights without outliers.
+
+    Weights that are left alone read records with a scale for each 32 inputs.
+
+    ```mlir
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<int4, group = 32>}
+    // otf-choose-activations=kind=f32
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<int4, group = 32>, float_activations}
+    ```
+  }];
+  let options = [Option<"kind", "kind", "std::string", "\"f32\"", "f32 or row">];
+  let statistics = [Statistic<"numWeights", "weights", "Weights whose activations were chosen">];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def ChooseSmoothing : OtfPass<"otf-choose-smoothing"> {
+  let summary = "chooses a unit, and a reference, for each channel that a coded linear weight meets";
+  let description = [{
+    Relative transfer: with r = (x − c) / s, W x = (W diag(s)) r + W c, and codes are those of W diag(s). s is the channel's deviation in `statistics` to the power of `power`
+    (1 for a channel that never varies), c its mean with `center` and else 0. Writes s as `otf.unit`, c as `otf.center` and W c as `otf.center_products`. With a group
+    scale that channels share, p = 1/2 loses least. Leaves alone plain encodings, vocabulary tables that are not coded as linears are, and weights that the file's codes are kept of or that calibration has not seen.
+
+    ```mlir
+    otf.weight @q : tensor<2x3xf32> = ... {encoding = #otf.encoding<int4, group = 32>}
+    // otf-choose-smoothing="statistics=..."
+    otf.weight @q : tensor<2x3xf32> = ... {encoding = #otf.encoding<int4, group = 32>, otf.unit = dense<[2.0, 1.0, 0.5]> : tensor<3xf32>}
+    ```
+  }];
+  let options = [
+    Option<"power", "power", "double", "0.5", "of the deviation; 0 leaves the unit 1">,
+    Option<"center", "center", "bool", "false", "the channel's mean comes off its inputs">,
+    Option<"model", "model", "std::string", "\"\"", "the model's file, whose folder holds the weights">,
+    Option<"calibration", "statistics", "std::string", "\"\"", "a file of statistics that otf-compile --calibrate made">,
+  ];
+  let statistics = [
+    Statistic<"numWeights", "weights", "Weights given a unit">,
+    Statistic<"numUnseen", "unseen", "Weights that calibration has not seen">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def ChooseLowRank : OtfPass<"otf-choose-low-rank"> {
+  let summary = "chooses the rank of what is added to a coded linear weight";
+  let description = [{
+    W x ~ Ŵ x + P (Q x) with P of N x r and Q of r x K in f16. Writes `otf.rank`, at most the lesser of N and K, on each coded linear weight that linears without windows read; the
+    factors are made while the plan is written. With `gated`, only where it pays: r costs c = 16 r (N + K) / (N K) bits a weight, which would take the error down to 2^(−2c) of its energy, so the rank
+    must take more off than that. Whoever opened the model measures it.
+
+    ```mlir
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<int4, group = 32>}
+    // otf-choose-low-rank=rank=4
+    otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<int4, group = 32>, otf.rank = 4 : i64}
+    ```
+  }];
+  let options = [
+    Option<"rank", "rank", "int64_t", "16", "at most">,
+    Option<"gated", "gated", "bool", "false", "only where the rank takes more off the error than its bits would">,
+  ];
+  let statistics = [
+    Statistic<"numWeights", "weights", "Weights given a rank">,
+    Statistic<"numRefused", "refused", "Weights whose rank would not pay">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def ChooseBases : OtfPass<"otf-choose-bases"> {
+  let summary = "lets linear weights of one kind share a base, of which each differs by a low rank";
+  let description = [{
+    Kinds are the places in a block, which is what repeats (`otf-keep-blocks`): W_l ~ base + A_l B_lᵀ, with one base for all blocks. Writes `otf.base`, `otf.rank` and `otf.sweeps` on weights
+    that are to be f16; a model in which nothing repeats is an error. Weights that embeddings read or linears with windows are no members, nor is one that has neither peer.
+
+    ```mlir
+    otf.weight @q0 : tensor<8x64xf32> = ... {encoding = #otf.encoding<f16>}
+    // otf-choose-bases=rank=4
+    otf.weight @q0 : tensor<8x64xf32> = ... {encoding = #otf.encoding<f16>, otf.base = "q0.base", otf.rank = 4 : i64, otf.sweeps = 0 : i64}
+    ```
+  }];
+  let options = [
+    Option<"rank", "rank", "int64_t", "32", "of each difference, at most">,
+    Option<"sweeps", "sweeps", "int64_t", "0", "how often base and differences are fitted again">,
+  ];
+  let statistics = [
+    Statistic<"numBases", "bases", "Bases">,
+    Statistic<"numWeights", "weights", "Weights that share one">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Rewrite
 //===------------------------------------------------------------------------------------------===//
+
+def Smooth : OtfPass<"otf-smooth"> {
+  let summary = "linears read relative inputs where their weights have units";
+  let description = [{
+    (x − c) / s as one tensor.generate for all linears that share an input, units and center, or as the gain and bias of a norm where one makes x: gain / s and (bias − c) / s; W c is added to the result. Columns of the weight are multiplied by s while the plan is written.
+    Each unit is first tried on numbers: if products differ by more than 2e-6 of their norms, the weight is named and the pass fails. Run once, before `otf-rotate`.
+
+    ```mlir
+    %y = otf.linear %x, %w : (tensor<4x64xf32>, !otf.matrix<8x64, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    // becomes, where @w has otf.unit
+    %u = otf.use @w.unit : tensor<64xf32>
+    %r = tensor.generate { ^bb0(%i: index, %k: index): ... x[i, k] / u[k] ... } : tensor<4x64xf32>
+    %y = otf.linear %r, %w : (tensor<4x64xf32>, !otf.matrix<8x64, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numUnits", "units", "Inputs made relative">,
+    Statistic<"numFolded", "folded", "Of these, by the gain and bias of a norm">,
+    Statistic<"numShared", "shared", "Linears that share one made for another">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
 
 def Rotate : OtfPass<"otf-rotate"> {
   let summary = "rotates the inputs of linears whose weights are rotated";
@@ -232,6 +349,54 @@ def Rotate : OtfPass<"otf-rotate"> {
     Statistic<"numShared", "shared", "Linears that share a rotation made for another">,
   ];
   let dependentDialects = ["::otf::OTFDialect"];
+}
+
+def AddLowRank : OtfPass<"otf-add-low-rank"> {
+  let summary = "adds what a low rank gives back to linears";
+  let description = [{
+    Where a linear's weight has `otf.rank`: two weights that are derived from it, two linears, and a sum, which `otf-fuse-epilogue` takes in. They read what the linear reads, before it is quantized. Where
+    the weight has `otf.base` too, the linear itself multiplies by the base. Run once, after `otf-rotate` and before `otf-encode`.
+
+    ```mlir
+    %y = otf.linear %x, %w : (tensor<4x64xf32>, !otf.matrix<8x64, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    // becomes, where @w has otf.rank = 2
+    %q = otf.use @w.right : !otf.matrix<2x64, #otf.encoding<f16>>
+    %a = otf.linear %x, %q : (tensor<4x64xf32>, !otf.matrix<2x64, #otf.encoding<f16>>) -> tensor<4x2xf32>
+    %p = otf.use @w.left : !otf.matrix<8x2, #otf.encoding<f16>>
+    %b = otf.linear %a, %p : (tensor<4x2xf32>, !otf.matrix<8x2, #otf.encoding<f16>>) -> tensor<4x8xf32>
+    %c = otf.linear %x, %w : (tensor<4x64xf32>, !otf.matrix<8x64, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    %y = tensor.generate { ... c[i, n] + b[i, n] ... } : tensor<4x8xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numLinears", "linears", "Linears that a low rank is added to">,
+    Statistic<"numBases", "bases", "Bases">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def QuantizeRows : OtfPass<"otf-quantize-rows"> {
+  let summary = "int8 activations with one scale a row";
+  let description = [{
+    Where a linear's weight has `otf.row_activations`: a = max |x| / 127 of each row (1 for a row of zeros), codes rint(x / a), a prologue that takes these as they are (a grid of scale 1), and the linear's sums times a. Codes
+    and scales are made once for all linears that share an input. Run once, after `otf-add-low-rank`, which reads what is not rounded, and before `otf-encode`.
+
+    ```mlir
+    %y = otf.linear %x, %w : (tensor<4x64xf32>, !otf.matrix<8x64, #otf.encoding<f32>>) -> tensor<4x8xf32>
+    // becomes
+    %a = tensor.generate { ... max over k of |x[i, k]| / 127 ... } : tensor<4xf32>
+    %q = tensor.generate { ... rint(x[i, k] / a[i]) ... } : tensor<4x64xf32>
+    %r = otf.prologue none %q grid %one : (tensor<4x64xf32>, tensor<2xf32>) -> tensor<4x128xi8>
+    %s = otf.linear %r, %w : (tensor<4x128xi8>, !otf.matrix<8x64, #otf.encoding<int8, group = 32>>) -> tensor<4x8xf32>
+    %y = tensor.generate { ... s[i, n] · a[i] ... } : tensor<4x8xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numRows", "inputs", "Inputs quantized by rows">,
+    Statistic<"numShared", "shared", "Linears that share one made for another">,
+  ];
+  let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def FoldNorms : OtfPass<"otf-fold-norms"> {

@@ -16,7 +16,7 @@ namespace otf {
 } // namespace otf
 
 void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options,
-                              WeightReaderFactory open) {
+                              WeightReaderFactory open, CapturedEnergy captured) {
   // Whole blocks before single weights.
   if (options.keepFirst != 0 || options.keepLast != 0)
     manager.addPass(createKeepBlocks({options.keepFirst, options.keepLast}));
@@ -28,6 +28,7 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
   bits.vocabularyGroup = options.vocabularyGroup;
   bits.codedHead = options.codedHead;
   bits.jointFit = options.jointFit;
+  bits.splitHead = options.splitHead;
   manager.addPass(createChooseBits(bits));
   // Then the columns that these bits would hurt most.
   if (options.outliers > 0.0) {
@@ -42,7 +43,18 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     ChooseGridsOptions grids;
     grids.model = options.model;
     grids.calibration = options.statistics;
-    manager.addPass(createChooseGrids(grids, std::move(open)));
+    manager.addPass(createChooseGrids(grids, open));
+  }
+  if (options.activations == "f32" || options.activations == "row")
+    manager.addPass(createChooseActivations({options.activations}));
+  // Units before rotations: what is rotated is relative.
+  if (options.power >= 0.0) {
+    ChooseSmoothingOptions smoothing;
+    smoothing.power = options.power;
+    smoothing.center = options.center;
+    smoothing.model = options.model;
+    smoothing.calibration = options.statistics;
+    manager.addPass(createChooseSmoothing(smoothing, open));
   }
   // A weight with outliers is not rotated.
   if (options.rotation != "none") {
@@ -58,14 +70,25 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     rounding.damping = options.feedback;
     manager.addPass(createChooseRounding(rounding));
   }
+  // What is lost is known when all else is.
+  if (options.sharedBase)
+    manager.addPass(createChooseBases({options.rank, options.sweeps}));
+  else if (options.rank > 0)
+    manager.addPass(createChooseLowRank({options.rank, options.rankGate}, std::move(captured)));
 }
 
 void otf::buildRewritePipeline(OpPassManager &manager) {
   // Folds are recorded on weights while norms and linears still face each other.
   manager.addPass(createFoldNorms());
-  // Linears read rotated rows ...
+  // Linears read relative inputs ...
+  manager.addPass(createSmooth());
+  // ... rotated ...
   manager.addPass(createRotate());
-  // ... of which prologues make records.
+  // ... once more, as floats, for what coding loses ...
+  manager.addPass(createAddLowRank());
+  // ... and as codes with a scale a row ...
+  manager.addPass(createQuantizeRows());
+  // ... or in records that prologues make.
   manager.addPass(createEncode());
 }
 
@@ -99,6 +122,7 @@ void otf::registerOtfPasses(WeightReaderFactory open) {
   // The first registration of a name stands.
   registerPass([open] { return createChooseOutliers({}, open); });
   registerPass([open] { return createChooseGrids({}, open); });
+  registerPass([open] { return createChooseSmoothing({}, open); });
   registerPipelinePasses();
 
   PassPipelineRegistration<DecideOptions>(

@@ -5,7 +5,7 @@
 #ifndef OTF_PASSES_PIPELINES_H
 #define OTF_PASSES_PIPELINES_H
 
-#include "passes/WeightReader.h"
+#include "passes/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -43,6 +43,14 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
   Option<bool> staticGrids{*this, "static-grids",
                            llvm::cl::desc("one grid a tensor for activations of int8 weights"),
                            llvm::cl::init(false)};
+  Option<bool> splitHead{*this, "split-head", llvm::cl::desc("a head that is an embedding table too is coded a second time"), llvm::cl::init(false)};
+  Option<std::string> activations{*this, "activations", llvm::cl::desc("of coded linears: f32, row, or int8 in groups of 32"), llvm::cl::init("int8")};
+  Option<double> power{*this, "power", llvm::cl::desc("of deviations that inputs are relative to, or below 0 for none"), llvm::cl::init(-1.0)};
+  Option<bool> center{*this, "center", llvm::cl::desc("relative inputs have their means taken off"), llvm::cl::init(false)};
+  Option<int64_t> rank{*this, "rank", llvm::cl::desc("of what is added to coded linears, or of differences from a base"), llvm::cl::init(0)};
+  Option<bool> rankGate{*this, "rank-gate", llvm::cl::desc("a rank only where it pays"), llvm::cl::init(false)};
+  Option<bool> sharedBase{*this, "shared-base", llvm::cl::desc("one base for weights of a kind"), llvm::cl::init(false)};
+  Option<int64_t> sweeps{*this, "sweeps", llvm::cl::desc("how often bases are fitted again"), llvm::cl::init(0)};
   Option<std::string> statistics{*this, "statistics",
                                  llvm::cl::desc("a file that otf-compile --calibrate made")};
   Option<std::string> model{*this, "model",
@@ -51,7 +59,7 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
 
 /// imported to annotated.
 void buildDecidePipeline(mlir::OpPassManager &manager, const DecideOptions &options,
-                         WeightReaderFactory open = {});
+                         WeightReaderFactory open = {}, CapturedEnergy captured = {});
 /// annotated to quantized.
 void buildRewritePipeline(mlir::OpPassManager &manager);
 /// quantized to fused.

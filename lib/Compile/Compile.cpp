@@ -6,6 +6,7 @@
 #include "lib/Compile/Compile.h"
 
 #include "lib/Analysis/Statistics.h"
+#include "lib/Compile/DerivedWeights.h"
 #include "lib/Compile/ErrorPrinter.h"
 #include "lib/Compile/Footprint.h"
 #include "lib/Compile/Generation.h"
@@ -137,9 +138,17 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.seed = recipe.seed;
     decide.feedback = recipe.rounding == "feedback" ? recipe.damping : 0.0;
     decide.staticGrids = recipe.activations == "static";
+    decide.activations = recipe.activations == "f32" || recipe.activations == "row" ? recipe.activations : "int8";
+    decide.splitHead = recipe.tiedHead == "coded";
+    decide.power = recipe.power;
+    decide.center = recipe.center;
+    decide.rank = recipe.rank;
+    decide.rankGate = recipe.rankGate != "none";
+    decide.sharedBase = recipe.base == "shared";
+    decide.sweeps = recipe.sweeps;
     if (statistics)
       decide.statistics = statistics->path();
-    buildDecidePipeline(passes, decide, readWeightsFrom(files));
+    buildDecidePipeline(passes, decide, readWeightsFrom(files), capturedEnergyOf(files, statistics));
     passes.addPass(createKeepGiven({recipe.linear == "given", recipe.vocabulary == "given", recipe.activations == "int8"}, files));
     if (observe)
       passes.addPass(createInsertObservers());
@@ -230,6 +239,8 @@ LogicalResult Compilation::findStatistics() {
   const Recipe &recipe = options.recipe;
   const char *wanted = recipe.activations == "static"  ? "gives activations one range a tensor"
                        : recipe.rounding == "feedback" ? "rounds weights by what they multiply"
+                       : recipe.power >= 0             ? "makes inputs relative to what they vary by"
+                       : recipe.rank > 0 && recipe.base == "none" ? "gives back the low rank that inputs miss most"
                                                        : nullptr;
   bool isUsed = wanted || recipe.outliers > 0;
   std::string path = options.statistics;

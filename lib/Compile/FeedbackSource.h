@@ -25,7 +25,7 @@ private:
   const Statistics *statistics;
   Feedback feedback;
   const ChannelStatistics *channels = nullptr; // that `feedback` was made of, with ...
-  mlir::Attribute rotation, outliers, damping;
+  mlir::Attribute rotation, unit, center, outliers, damping;
 };
 
 } // namespace otf

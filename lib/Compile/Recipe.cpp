@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 
 // `none` and round-to-nearest are what others are measured against. `otf-int2` is a published
 // recipe: two-bit codes in groups of 32, and the 3.5 % of columns of the largest norm in f16.
+// `otf-int4` is another: four bits, 1 % of the columns in f16, and a head in four bits beside the embedding table in eight, also where both are one. `otf-rla` is an
+// experiment that was published as failing: layers of a kind share a base and differ by a rank of 32.
 // `turboquant` is another: rows rotated by Hadamard matrices, then a ternary code at the mean magnitude and the sign of what it leaves.
 // `given-a8` leaves weights that are quantized already and runs them on int8 activations, which is what `accuracy_level` 4 of
 // ONNX Runtime's MatMulNBits allows. `planes2` to `planes4` code linears by trellis at that many bits and one scale a row.
@@ -29,6 +31,11 @@ using Json = nlohmann::ordered_json;
 static Recipe ldlq(const char *name, const char *linear) {
   return {.name = name, .linear = linear, .vocabulary = "int8", .group = 0, .vocabularyGroup = 32, .rotation = "kronecker",
           .seed = 1, .rounding = "feedback"};
+}
+
+// `relative-*` code weights in units of what their inputs vary by, with the best low rank of what that loses: a published prototype's last settings.
+static Recipe relative(const char *name, const char *linear, int64_t group, const char *activations, int64_t rank) {
+  return {.name = name, .linear = linear, .vocabulary = "f16", .group = group, .activations = activations, .head = "linear", .rank = rank, .power = 0.5};
 }
 
 static const Recipe builtin[] = {
@@ -46,6 +53,11 @@ static const Recipe builtin[] = {
     ldlq("ldlq2", "planes3x2"),
     ldlq("ldlq3", "planes3x3"),
     ldlq("ldlq4", "planes3x4"),
+    {.name = "otf-int4", .linear = "int4", .vocabulary = "int8", .group = 32, .outliers = 0.01, .vocabularyGroup = 0, .head = "linear", .tiedHead = "coded"},
+    {.name = "otf-rla", .linear = "f16", .vocabulary = "f16", .rank = 32, .base = "shared"},
+    relative("relative-int4", "int4", 32, "f32", 16),
+    relative("relative-int8", "int8", 128, "row", 0),
+    relative("relative-w4a8", "int4", 32, "row", 16),
 };
 
 static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f16",       "int8",      "int4",
@@ -53,7 +65,8 @@ static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f
                                                     "planes4x1", "planes4x2", "planes4x3", "ternary_sign"};
 static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
                                                "outliers", "activations", "vocabulary-group",
-                                               "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed", "rounding", "damping"};
+                                               "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed", "rounding", "damping",
+                                               "rank", "rank-gate", "power", "center", "tied-head", "scope", "base", "sweeps"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -173,6 +186,71 @@ static void readRotation(Reader &reader, Recipe &recipe) {
   }
 }
 
+static void readRelative(Reader &reader, Recipe &recipe) {
+  if (const Json *power = reader.find("power", Json::value_t::number_float, "a number")) {
+    recipe.power = power->get<double>();
+    if (!(recipe.power >= 0 && recipe.power <= 2))
+      reader.complain("'power' of a channel's deviation is from 0 to 2, not " + llvm::Twine(power->dump()));
+    if (isPlain(recipe.linear))
+      reader.complain("'power' changes what is coded, but linear is " + recipe.linear);
+    if (recipe.outliers > 0)
+      reader.complain("'power' and 'outliers' do not go together (choose one of both)");
+    if (recipe.activations == "static")
+      reader.complain("'power' and 'activations' of static do not go together: ranges are of inputs that are not relative");
+  }
+  if (const Json *center = reader.find("center", Json::value_t::boolean, "true or false")) {
+    recipe.center = center->get<bool>();
+    if (recipe.power < 0)
+      reader.complain("'center' needs 'power' (0 leaves units alone)");
+  }
+}
+
+static void readRank(Reader &reader, Recipe &recipe) {
+  auto count = [&](const char *key, int64_t most, int64_t &to) {
+    const Json *found = reader.find(key, Json::value_t::number_integer, "an integer");
+    if (!found)
+      return false;
+    to = *found > most ? -1 : found->get<int64_t>();
+    if (to < 0)
+      reader.complain("'" + llvm::Twine(key) + "' is from 0 to " + llvm::Twine(most) + ", not " + llvm::Twine(found->dump()));
+    return true;
+  };
+  if (const Json *base = reader.find("base", Json::value_t::string, "a string")) {
+    recipe.base = base->get<std::string>();
+    if (recipe.base != "none" && recipe.base != "shared")
+      reader.complain("'base' must be none or shared, not " + llvm::Twine(base->dump()));
+  }
+  bool shared = recipe.base == "shared";
+  if (count("rank", 4096, recipe.rank) && recipe.rank != 0 && isPlain(recipe.linear) && !shared)
+    reader.complain("'rank' gives back what coding loses, but linear is " + recipe.linear);
+  if (recipe.rank != 0 && recipe.activations == "static")
+    reader.complain("'rank' and 'activations' of static do not go together (choose one of both)");
+  if (const Json *gate = reader.find("rank-gate", Json::value_t::string, "a string")) {
+    recipe.rankGate = gate->get<std::string>();
+    if (recipe.rankGate != "none" && recipe.rankGate != "break-even")
+      reader.complain("'rank-gate' must be none or break-even, not " + llvm::Twine(gate->dump()));
+    if (recipe.rank == 0 || shared)
+      reader.complain("'rank-gate' needs a 'rank' of coded linears");
+  }
+  if (count("sweeps", 100, recipe.sweeps) && !shared)
+    reader.complain("'sweeps' needs 'base' of shared");
+  if (shared && (recipe.linear != "f16" || recipe.rank == 0))
+    reader.complain("'base' of shared needs 'linear' of f16 and a 'rank'");
+}
+
+static void readHeads(Reader &reader, Recipe &recipe) {
+  if (const Json *tied = reader.find("tied-head", Json::value_t::string, "a string")) {
+    recipe.tiedHead = tied->get<std::string>();
+    if (recipe.tiedHead != "shared" && recipe.tiedHead != "coded")
+      reader.complain("'tied-head' must be shared or coded, not " + llvm::Twine(tied->dump()));
+    if (recipe.tiedHead == "coded" && recipe.head != "linear")
+      reader.complain("'tied-head' of coded needs 'head' of linear");
+  }
+  const Json *scope = reader.find("scope", Json::value_t::string, "a string");
+  if (scope && *scope != "linear")
+    reader.complain("'scope' must be linear, not " + llvm::Twine(scope->dump()) + " (one order of channels for the whole model is not supported; each linear orders its own)");
+}
+
 llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source) {
   Json json;
   try {
@@ -218,8 +296,14 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
     recipe.activations = activations->get<std::string>();
     if (recipe.activations == "static" && (recipe.linear != "int8" || recipe.group != 0 || recipe.outliers != 0))
       reader.complain("'activations' of static need 'linear' of int8, 'group' of 0 and no outliers");
-    if (recipe.activations != "given" && recipe.activations != "int8" && recipe.activations != "static")
-      reader.complain("'activations' must be given, int8 or static, not " + llvm::Twine(activations->dump()));
+    if (recipe.activations != "given" && recipe.activations != "int8" && recipe.activations != "static" && recipe.activations != "f32" && recipe.activations != "row")
+      reader.complain("'activations' must be given, int8, static, f32 or row, not " + llvm::Twine(activations->dump()));
+    if (recipe.activations == "f32" && (recipe.linear != "int8" && recipe.linear != "int4"))
+      reader.complain("'activations' of f32 need 'linear' of int8 or int4, but it is " + recipe.linear);
+    if (recipe.activations == "row" && isPlain(recipe.linear))
+      reader.complain("'activations' of row are for coded linears, but linear is " + recipe.linear);
+    if ((recipe.activations == "f32" || recipe.activations == "row") && recipe.outliers > 0)
+      reader.complain("'activations' of " + recipe.activations + " and 'outliers' do not go together (records of int8 have room for both; leave out 'activations')");
   }
   if (const Json *rounding = reader.find("rounding", Json::value_t::string, "a string")) {
     recipe.rounding = rounding->get<std::string>();
@@ -258,6 +342,9 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
         reader.complain("'" + llvm::Twine(key) + "' keeps blocks in f16, but linear is " + recipe.linear + " anyway");
     }
   readRotation(reader, recipe);
+  readRelative(reader, recipe);
+  readRank(reader, recipe);
+  readHeads(reader, recipe);
   if (!reader.complaint.empty())
     return llvm::createStringError(reader.complaint);
   return recipe;
@@ -293,6 +380,20 @@ std::string printRecipe(const Recipe &recipe) {
     json["rotation-block"] = recipe.rotationBlock;
     json["seed"] = recipe.seed;
   }
+  if (recipe.power >= 0) {
+    json["power"] = recipe.power;
+    json["center"] = recipe.center;
+  }
+  if (recipe.base != "none") {
+    json["base"] = recipe.base;
+    json["sweeps"] = recipe.sweeps;
+  }
+  if (recipe.rank != 0)
+    json["rank"] = recipe.rank;
+  if (recipe.rankGate != "none")
+    json["rank-gate"] = recipe.rankGate;
+  if (recipe.tiedHead != "shared")
+    json["tied-head"] = recipe.tiedHead;
   return json.dump(2) + "\n";
 }
 

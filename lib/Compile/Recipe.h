@@ -22,6 +22,11 @@
 // "published" one after the other. "head": "linear" codes a head that is not the embedding table too as a linear, "vocabulary" as a table.
 // "rounding": "feedback" chooses codes with the calibration's statistics (otf-choose-rounding), "nearest" without; "damping" steadies it.
 // "keep-first" and "keep-last" are numbers of transformer blocks whose linears stay f16 (otf-keep-blocks).
+//
+// "rank" adds the best low rank of what coding loses to each linear (otf-choose-low-rank), with "rank-gate" of "break-even" only where that pays. "power" makes inputs relative to their deviation to
+// that power, and with "center" to their mean too (otf-choose-smoothing). "activations" of f32 are not quantized, those of "row" have one scale for each row.
+// "tied-head" of "coded" codes a head that is the embedding table too a second time, as a linear. "scope" says that outlier columns are ordered for each linear, and is "linear".
+// "base": "shared" stores one base for all layers of a kind, and "rank" of the difference (otf-choose-bases), fitted "sweeps" times more.
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
 
@@ -50,6 +55,12 @@ struct Recipe {
   uint64_t seed = 0;
   std::string rounding = "nearest";
   double damping = 0.01;
+  int64_t rank = 0;
+  std::string rankGate = "none";
+  double power = -1; ///< below 0: inputs are not relative
+  bool center = false;
+  std::string tiedHead = "shared", base = "none";
+  int64_t sweeps = 0;
 };
 
 /// Names of the recipes that are built in, the default first.

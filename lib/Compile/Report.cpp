@@ -6,6 +6,7 @@
 #include "lib/Compile/Report.h"
 
 #include "dialects/OTF/Codes.h"
+#include "dialects/OTF/Derived.h"
 #include "lib/Analysis/Statistics.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -31,17 +32,28 @@ static uint64_t fileBytes(WeightOp weight) {
   return bytes;
 }
 
+/// The weight of the model whose elements are counted with a stored one: itself; of those that are derived, only the factor that stands for the weight
+/// beside its base counts any. So bits a weight are those of all parts over the model's elements.
+static WeightOp countedWith(WeightOp stored) {
+  llvm::StringRef part = derivedPart(stored);
+  return part.empty() ? stored : part == "base_left" ? derivedFrom(stored) : WeightOp();
+}
+
 void Tally::add(const StoredWeight &weight) {
   ++tensors;
-  elements += uint64_t(weight.rows * weight.columns);
   bytes += weight.size;
-  fileBytes += otf::fileBytes(weight.weight);
-  error += weight.error;
+  if (WeightOp counted = countedWith(weight.weight)) {
+    elements += counted == weight.weight ? uint64_t(weight.rows * weight.columns) : uint64_t(llvm::cast<mlir::RankedTensorType>(counted.getType()).getNumElements());
+    fileBytes += otf::fileBytes(counted);
+  }
+  // Of a factor that corrects a coded weight, rounding is no loss of that weight.
+  if (countedWith(weight.weight))
+    error += weight.error;
 }
 
 Totals::Totals(const StreamEncoder &weights) {
   for (const StoredWeight &weight : weights.stored()) {
-    if (weight.isMatrix() && !weight.vocabulary)
+    if ((weight.isMatrix() || !derivedPart(weight.weight).empty()) && !weight.vocabulary)
       linears.add(weight);
     (weight.vocabulary ? vocabulary : layers).add(weight);
     total.add(weight);
@@ -116,8 +128,16 @@ static Json json(const StoredWeight &weight) {
     tensor["asked"] = weight.asked;
   std::string file;
   llvm::raw_string_ostream(file) << decided.getBlob().getType();
-  tensor["file"] = file;
-  tensor["file_bytes"] = fileBytes(decided);
+  if (llvm::StringRef part = derivedPart(decided); !part.empty()) {
+    tensor["derived"] = part.str();
+    if (WeightOp of = derivedFrom(decided))
+      tensor["of"] = of.getSymName().str();
+    if (weight.leaves >= 0)
+      tensor["leaves_of_error"] = weight.leaves;
+  } else {
+    tensor["file"] = file;
+    tensor["file_bytes"] = fileBytes(decided);
+  }
   tensor["kept"] = weight.encoding;
   if (decided.getKeepsGiven())
     tensor["codes"] = "as given"; // the relative error is then what rounding zero points to f32 leaves
@@ -129,6 +149,7 @@ static Json json(const StoredWeight &weight) {
     tensor["activations"] = decided->hasAttr(kRowSumsAttribute)
                                 ? decided.getKeepsGiven() ? "codes as given" : "int8, one calibrated range"
                             : decided.getFloatActivations() ? "f32"
+                            : decided->hasAttr(kRowActivationsAttribute) ? "int8, a scale a row"
                                                             : "int8";
   if (matrix)
     tensor["group"] = matrix.getEncoding().getGroup(); // columns; 0: a row, or no scales at all
@@ -137,6 +158,10 @@ static Json json(const StoredWeight &weight) {
     tensor["outliers_by"] = by.getValue().str();
   if (!weight.rotation.empty())
     tensor["rotation"] = weight.rotation;
+  if (int64_t rank = rankOf(decided))
+    tensor["rank"] = rank;
+  if (decided->hasAttr(kUnitAttribute))
+    tensor["relative"] = decided->hasAttr(kCenterAttribute) ? "units and center" : "units";
   if (decided.getJointFit())
     tensor["fit"] = "joint";
   if (decided.getFeedback())

@@ -9,8 +9,10 @@
 #include "lib/Compile/StreamEncoder.h"
 
 #include "dialects/OTF/Codes.h"
+#include "dialects/OTF/Derived.h"
 #include "dialects/OTF/Taps.h"
 #include "include/otf/PlanFormat.h"
+#include "lib/Compile/DerivedWeights.h"
 #include "lib/Compile/FeedbackSource.h"
 #include "lib/Compile/GridDetector.h"
 #include "lib/Compile/PlanAssembly.h"
@@ -156,6 +158,10 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
       key += " feedback " + text(weight.getFeedbackAttr()) + weight.getSymName().str();
     if (weight.getRotationAttr())
       key += " by " + text(weight.getRotationAttr());
+    if (Attribute units = weight->getAttr(kUnitAttribute)) // equal attributes are one
+      key += " units " + std::to_string(reinterpret_cast<uintptr_t>(units.getAsOpaquePointer()));
+    if (!derivedPart(weight).empty())
+      key += " derived " + weight.getSymName().str();
     if (weight.getJointFit())
       key += " joint";
     if (int64_t taps = tapsOf(weight); taps != 1)
@@ -311,7 +317,7 @@ static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, F
     block.bytes.resize(size_t((rows + 7) / 8 * tiles.tileBytes()));
     if (llvm::Error error = source.read(first, rows, block.floats.data()))
       return llvm::toString(std::move(error));
-    if (first == 0 && !source.given()) // by the thread that calls
+    if (first == 0 && !source.given() && derivedPart(stored.weight).empty()) // by the thread that calls
       stored.grid = describeGrid(block.floats.data(), rows, columns);
     const GivenGrid *grid = nullptr;
     if (stored.weight.getKeepsGiven()) {
@@ -340,7 +346,7 @@ static std::string writeTensor(StoredWeight &stored, const WeightRows &source, S
     return {};
   Type to = cast<RankedTensorType>(stored.content).getElementType();
   BlobAttr blob = stored.weight.getBlob();
-  if (to == blob.getType() && !blob.getTransposed() && !stored.weight.getScaleAttr() && !stored.weight.getGiven()) {
+  if (to == blob.getType() && !blob.getTransposed() && !stored.weight.getScaleAttr() && !stored.weight.getGiven() && derivedPart(stored.weight).empty()) {
     llvm::Expected<const std::byte *> bytes = source.raw();
     if (!bytes)
       return llvm::toString(bytes.takeError());
@@ -386,6 +392,7 @@ LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *stati
   threads = std::max(1u, threads);
   std::vector<Block> blocks;
   FeedbackSource feedbacks(statistics);
+  DerivedWeights derived(files, statistics, feedbacks);
   uint64_t position = 0;
   bool alive = true;
   auto count = [&](std::span<const std::byte> bytes) {
@@ -395,8 +402,9 @@ LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *stati
   for (StoredWeight &stored : weights) {
     count(std::span(zeros).first(stored.offset - position));
     std::string failure;
-    if (llvm::Expected<WeightRows> source =
-            WeightRows::open(files, stored.weight, stored.rows, stored.columns))
+    if (llvm::Expected<WeightRows> source = derivedPart(stored.weight).empty()
+                                                ? WeightRows::open(files, stored.weight, stored.rows, stored.columns)
+                                                : derived.of(stored.weight, stored.rows, stored.columns))
       failure = stored.isMatrix() ? writeMatrix(stored, *source, feedbacks, count, blocks, threads)
                                   : writeTensor(stored, *source, count, blocks, threads);
     else
@@ -406,6 +414,7 @@ LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *stati
     if (!alive)
       return success(); // whoever owns the sink knows why
     assert(position == stored.offset + stored.size && "layout and bytes agree");
+    derived.account(stored.weight, stored.error, stored.leaves);
     if (progress)
       progress(stored);
   }

@@ -38,6 +38,7 @@ struct StoredWeight {
   uint64_t offset = 0, size = 0;
   bool vocabulary = false;
   CodingError error;                  // known after write()
+  double leaves = -1; // of what coding lost by the calibration's inputs, the part that a low rank leaves: of its left factor, known after write()
   std::unique_ptr<TileEncoder> tiles; // null for plain tensors
 
   bool isMatrix() const { return tiles != nullptr; }

@@ -8,6 +8,7 @@
 #include "Encoding/FeedbackPlanes.h"
 #include "Encoding/FeedbackTile.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -116,6 +117,15 @@ const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *o
     }
   }
   return nullptr;
+}
+
+void TileEncoder::decode(const std::byte *tiles, int64_t rows, double *out) const {
+  const WeightLayout &l = layout->weight;
+  std::vector<double> decoded(size_t(kTileRows * l.columns));
+  for (int64_t row = 0; row < rows; row += kTileRows) {
+    decodeTile(layout->encoding, l, order(), reinterpret_cast<const uint8_t *>(tiles) + row / kTileRows * l.tileBytes, decoded.data());
+    std::copy_n(decoded.begin(), std::min(kTileRows, rows - row) * l.columns, out + row * l.columns);
+  }
 }
 
 const char *toHalf(const float *from, int64_t count, std::byte *to) {

@@ -57,6 +57,9 @@ public:
   const char *encode(const float *weights, int64_t rows, std::byte *out, CodingError &error,
                      const GivenGrid *given = nullptr, const Feedback *feedback = nullptr) const;
 
+  /// What `rows` rows of tiles mean, columns() each.
+  void decode(const std::byte *tiles, int64_t rows, double *out) const;
+
 private:
   TileEncoder();
   struct Layout;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fold is applied in f32, in which the weights are read; then rows are rotated in f64 and rounded.
+// The fold and units are applied in f32, in which the weights are read; then rows are rotated in f64 and rounded.
 
 #include "lib/Compile/WeightRows.h"
 
 #include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/OTF/Derived.h"
 #include "dialects/OTF/Taps.h"
 #include "lib/Import/FileSet.h"
 
@@ -31,6 +32,13 @@ static Blob blobOf(WeightOp weight, int64_t rows, int64_t columns) {
 llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weight, int64_t rows,
                                             int64_t columns) {
   WeightRows result(files);
+  if (!derivedPart(weight).empty())
+    return llvm::createStringError("no file has it: it is derived from other weights while a plan is written");
+  if (auto units = weight->getAttrOfType<DenseFPElementsAttr>(kUnitAttribute)) {
+    if (units.getNumElements() != columns)
+      return llvm::createStringError("it has " + Twine(units.getNumElements()) + " units for " + Twine(columns) + " columns");
+    result.unit.assign(units.value_begin<float>(), units.value_end<float>());
+  }
   result.blob = blobOf(weight, rows, columns);
   result.transposed = weight.getBlob().getTransposed();
   result.columns = columns;
@@ -57,7 +65,18 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
   return result;
 }
 
+WeightRows WeightRows::ofFloats(const FileSet &files, std::vector<float> values, int64_t columns) {
+  WeightRows result(files);
+  result.memory = std::move(values);
+  result.columns = columns;
+  return result;
+}
+
 llvm::Error WeightRows::read(int64_t firstRow, int64_t rowCount, float *out) const {
+  if (!memory.empty()) {
+    std::copy_n(memory.begin() + firstRow * columns, rowCount * columns, out);
+    return llvm::Error::success();
+  }
   if (quantized)
     quantized->read(firstRow, rowCount, out);
   else if (llvm::Error error = source.readRows(blob, firstRow, rowCount, transposed, out))
@@ -67,6 +86,10 @@ llvm::Error WeightRows::read(int64_t firstRow, int64_t rowCount, float *out) con
     for (int64_t row = 0; row < rowCount; ++row)
       for (int64_t column = 0; column < columns; ++column)
         out[row * columns + column] *= scale[size_t(column)];
+  if (!unit.empty())
+    for (int64_t row = 0; row < rowCount; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        out[row * columns + column] *= unit[size_t(column)];
   if (!factor.empty()) {
     std::vector<double> wide(static_cast<size_t>(columns));
     for (int64_t row = 0; row < rowCount; ++row) {

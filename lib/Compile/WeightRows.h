@@ -21,6 +21,9 @@ public:
   static llvm::Expected<WeightRows> open(const FileSet &files, WeightOp weight, int64_t rows,
                                          int64_t columns);
 
+  /// Rows that no file has (dialects/OTF/Derived.h), as floats in memory.
+  static WeightRows ofFloats(const FileSet &files, std::vector<float> values, int64_t columns);
+
   llvm::Error read(int64_t firstRow, int64_t rowCount, float *out) const;
   /// The grid of a weight that the file has quantized, or null.
   const GivenWeight *given() const { return quantized ? &*quantized : nullptr; }
@@ -38,7 +41,8 @@ private:
   Blob blob;
   bool transposed = false;
   int64_t columns = 0, taps = 1;
-  std::vector<float> scale;
+  std::vector<float> scale, unit; ///< column k is multiplied by scale[k] and unit[k]; empty for none
+  std::vector<float> memory;      ///< instead of a file
   std::optional<GivenWeight> quantized;
   Rotation rotation;
   std::vector<double> factor; ///< of the rotation; empty for none

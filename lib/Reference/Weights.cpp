@@ -9,6 +9,7 @@
 #include "lib/Import/GivenWeight.h"
 #include "lib/Import/WeightSource.h"
 #include "dialects/OTF/Codes.h"
+#include "dialects/OTF/Derived.h"
 #include "dialects/OTF/Taps.h"
 #include "lib/Encoding/Rotation.h"
 #include "lib/Reference/Failure.h"
@@ -103,6 +104,8 @@ llvm::Expected<Content> readMatrix(WeightOp weight, MatrixType type, const FileS
   llvm::Expected<std::vector<double>> scale = readScale(weight, matrix.columns, files);
   if (!scale)
     return scale.takeError();
+  if (!derivedPart(weight).empty() || weight->hasAttr(kUnitAttribute))
+    return llvm::createStringError("it is derived from others or has units, which only a plan holds");
   Source source(files, weight, matrix.rows, matrix.columns);
   if (!weight.getGiven() && weight->hasAttr(kRowScalesAttribute))
     return llvm::createStringError("its rows are codes with a scale each, which only a plan holds");
@@ -159,6 +162,8 @@ llvm::Expected<Content> readTensor(WeightOp weight, RankedTensorType type,
   bool turned = weight.getBlob().getTransposed();
   if ((turned || weight.getScaleAttr()) && shape.size() != 2)
     return llvm::createStringError("only a matrix can be scaled or transposed");
+  if (!derivedPart(weight).empty())
+    return llvm::createStringError("it is derived from others, which only a plan holds");
   Source source(files, weight, rows, columns);
   if (isa<FloatType>(type.getElementType())) {
     llvm::Expected<std::vector<double>> reals = source.reals();

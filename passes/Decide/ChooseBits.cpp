@@ -5,6 +5,7 @@
 // Problem: which bits a weight gets is a decision that people want to see and to override.
 // Approach: an attribute on each weight, written only where there is none.
 
+#include "dialects/OTF/Derived.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
@@ -78,6 +79,37 @@ struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
                                     &getContext(), *kind, plain ? 0 : columns);
   }
 
+  /// Linears that read an embedding table get a weight of their own, of the same bytes.
+  void splitHeads(SymbolTable &symbols) {
+    llvm::SmallPtrSet<Operation *, 4> embedded;
+    getOperation().walk([&](EmbeddingOp embedding) {
+      if (auto use = embedding.getTable().getDefiningOp<UseOp>())
+        embedded.insert(symbols.lookup(use.getWeight()));
+    });
+    llvm::DenseMap<Operation *, WeightOp> heads;
+    getOperation().walk([&](LinearOp linear) {
+      auto use = linear.getWeight().getDefiningOp<UseOp>();
+      auto weight = use ? symbols.lookup<WeightOp>(use.getWeight()) : WeightOp();
+      if (!weight || !embedded.contains(weight) || weight.getEncoding() || linear.getWindow())
+        return;
+      WeightOp &head = heads[weight];
+      if (!head) {
+        head = weight.clone();
+        head.setSymName((weight.getSymName() + ".head").str());
+        head->setDiscardableAttr(kCopyOfAttribute, weight.getSymNameAttr());
+        symbols.insert(head, std::next(Block::iterator(weight)));
+        ++numSplit;
+      }
+      OpBuilder builder(linear);
+      linear.getWeightMutable().assign(
+          UseOp::create(builder, linear.getLoc(), use.getType(), FlatSymbolRefAttr::get(head.getSymNameAttr())));
+    });
+    getOperation().walk([](UseOp use) {
+      if (use->use_empty())
+        use.erase();
+    });
+  }
+
   void runOnOperation() override {
     EncodingAttr linearEncoding = parse("linear", linear, group);
     EncodingAttr vocabularyEncoding = parse("vocabulary", vocabulary, vocabularyGroup < 0 ? group : vocabularyGroup);
@@ -85,6 +117,8 @@ struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
       return signalPassFailure();
 
     SymbolTable symbols(getOperation());
+    if (splitHead)
+      splitHeads(symbols);
     llvm::SetVector<Operation *> matrices;
     llvm::SmallPtrSet<Operation *, 4> tables, embedded, narrow;
     getOperation().walk([&](UseOp use) {
@@ -116,6 +150,8 @@ struct ChooseBitsPass : otf::impl::ChooseBitsBase<ChooseBitsPass> {
       bool plain = isPlain(linearEncoding) || !narrow.contains(op) || weight.getGivenAttr();
       EncodingAttr chosen = plain ? linearEncoding : EncodingAttr::get(&getContext(), EncodingKind::f32, 0);
       weight.setEncodingAttr(asTable ? vocabularyEncoding : chosen);
+      if (isTable && !asTable)
+        weight->setDiscardableAttr(kAsLinearAttribute, UnitAttr::get(&getContext()));
       weight.setJointFit(jointFit && weight.getEncoding()->getKind() == EncodingKind::ternary_sign);
       ++(isTable ? numVocabulary : numLinear);
     }

@@ -10,6 +10,7 @@
 #include "lib/Analysis/Statistics.h"
 
 #include "dialects/OTF/Codes.h"
+#include "dialects/OTF/Derived.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
@@ -32,7 +33,7 @@ constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a trans
 
 bool isCandidate(WeightOp weight) {
   std::optional<EncodingAttr> encoding = weight.getEncoding();
-  return encoding && !isPlain(*encoding) && !weight.getVocabulary() && !weight.getOutliers() && !weight.getRotation();
+  return encoding && !isPlain(*encoding) && isCodedAsLinear(weight) && !weight.getOutliers() && !weight.getRotation();
 }
 
 /// The best `count` columns, ascending.
@@ -111,7 +112,7 @@ struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
       auto count = int64_t(std::floor(fraction * double(scores->size()) + 0.5));
       if (count == 0)
         continue;
-      const ChannelStatistics *channels = known ? known->find(weight.getSymName()) : nullptr;
+      const ChannelStatistics *channels = known ? known->find(observedName(weight)) : nullptr;
       if (channels && channels->channels != int64_t(scores->size()))
         channels = nullptr;
       if (channels) // of squares, as the norms are

@@ -5,6 +5,7 @@
 // Problem: the nearest code is the best for a weight alone, and not for what a linear computes from inputs that go
 // together. Approach: mark the weights whose codes are to be chosen with feedback; whoever encodes them has the statistics.
 
+#include "dialects/OTF/Derived.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
@@ -30,7 +31,7 @@ struct ChooseRoundingPass : otf::impl::ChooseRoundingBase<ChooseRoundingPass> {
     }
     for (WeightOp weight : module.getOps<WeightOp>()) {
       std::optional<EncodingAttr> encoding = weight.getEncoding();
-      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || weight.getVocabulary() ||
+      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) ||
           weight.getFeedback())
         continue;
       weight.setFeedback(APFloat(double(damping)));

@@ -3,10 +3,9 @@
 // The first and last blocks of a model stay f16.
 //
 // Problem: a transformer's outermost blocks suffer most from coarse codes, and no name says where
-// blocks begin. Approach: blocks are what repeats. The shapes of the weights that linears read, in
-// program order, are a word over an alphabet of shapes; its longest part of the form b b b … is the
-// stack of blocks, and b one of them.
+// blocks begin. Approach: blocks are what repeats (Repetition.h).
 
+#include "passes/Decide/Repetition.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -22,30 +21,6 @@ namespace otf {
 using namespace otf;
 
 namespace {
-
-struct Repetition {
-  size_t start = 0, period = 0, count = 0;
-};
-
-/// The longest repetition in `word`; of equal ones that with the shortest period.
-template <typename T> Repetition longestRepetition(ArrayRef<T> word) {
-  Repetition best;
-  for (size_t period = 1; 2 * period <= word.size(); ++period) {
-    size_t run = 0; // places before `i` that are like those a period later
-    for (size_t i = 0; i + period <= word.size(); ++i) {
-      bool like = i + period < word.size() && word[i] == word[i + period];
-      if (like) {
-        ++run;
-        continue;
-      }
-      size_t count = run / period + 1;
-      if (count > 1 && count * period > best.count * best.period)
-        best = {i - run, period, count};
-      run = 0;
-    }
-  }
-  return best;
-}
 
 struct KeepBlocksPass : otf::impl::KeepBlocksBase<KeepBlocksPass> {
   using KeepBlocksBase::KeepBlocksBase;

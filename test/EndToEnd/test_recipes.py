@@ -8,7 +8,7 @@ import unittest
 import otf
 
 LLAMA = otf.fixtures / "llama-optimum" / "model.onnx"
-RECIPES = ("none", "rtn8", "rtn4", "otf-int2", "planes2", "planes3", "planes4", "turboquant")
+RECIPES = ("none", "rtn8", "rtn4", "otf-int2", "otf-int4", "otf-rla", "planes2", "planes3", "planes4", "turboquant")
 
 
 class Recipes(unittest.TestCase):

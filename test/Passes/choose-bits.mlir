@@ -14,7 +14,7 @@
 // CHECK-SAME: {encoding = #otf.encoding<int4, group = 64>}
 // HEAD: otf.weight @hidden {{.*}} {encoding = #otf.encoding<ternary_sign, group = 64>, joint_fit}
 // HEAD: otf.weight @embedded {{.*}} {encoding = #otf.encoding<f16>, vocabulary}
-// HEAD: otf.weight @head {{.*}} {encoding = #otf.encoding<ternary_sign, group = 64>, joint_fit, vocabulary}
+// HEAD: otf.weight @head {{.*}} {encoding = #otf.encoding<ternary_sign, group = 64>, joint_fit, otf.as_linear, vocabulary}
 // PLAIN-LABEL: otf.weight @hidden
 // PLAIN-SAME: {encoding = #otf.encoding<f16>}
 // PLANES-LABEL: otf.weight @hidden
