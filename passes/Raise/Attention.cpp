@@ -191,13 +191,23 @@ bool raise::recognizeAttention(Raiser &raiser, onnx::NodeOp matmul) {
     SmallVector<Size> sizes(what.sizes);
     while (sizes.size() < 4)
       sizes.insert(sizes.begin(), Size(1));
-    // A mask that broadcasts along keys, or over more than the scores, is not attention's.
-    bool fits = sizes.back() == k[2];
-    for (size_t i = 0; i != 3; ++i)
-      fits &= sizes[i] == Size(1) || sizes[i] == q.sizes[i];
+    // A mask that broadcasts along keys, or over more than the scores, is not attention's. Where its sizes have other
+    // names, the sum of scores and mask has taken them to be equal, and a run looks.
+    ArrayRef<Size> sum = raiser.known(logits).sizes;
+    bool fits = sum.size() == 4, renamed = false;
+    for (size_t i = 0; fits && i != 4; ++i) {
+      const Size &whole = i == 3 ? k[2] : q.sizes[i];
+      if (sizes[i] == whole || (i != 3 && sizes[i] == Size(1)))
+        continue;
+      fits = !sizes[i].isConstant() && sum[i] == whole;
+      renamed = true;
+      sizes[i] = whole;
+    }
     if (!fits)
       return false;
-    Known wide = raiser.reshaped(what, sizes);
+    Known wide = renamed ? raiser.generated(what.elementType, sizes,
+                                            [&](OpBuilder &b, ValueRange i) { return raiser.element(b, what, i.take_back(what.rank())); })
+                         : raiser.reshaped(what, sizes);
     maskTensor = raiser.tensor(wide);
   }
   Known result;
