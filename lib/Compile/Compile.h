@@ -29,6 +29,8 @@ struct CompileOptions {
   bool dryRun = false; ///< do all the work and say what the plan would be, but write none
   bool verbose = false;
   unsigned threads = 2; ///< that encode weights
+  uint64_t hostMemory = 0; ///< bytes of its own that compiling may take; 0: as many as are of use
+  bool resume = false; ///< go on where a compilation of the same was killed (Unfinished.h)
   /// What --calibrate made. Empty: for recipes that use statistics, those beside the model (defaultStatistics) if there are any.
   std::string statistics;
   bool ignoreStatistics = false; ///< also those beside the model

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A weight is cut into blocks of whole tiles of about four megabytes; `threads` blocks are read,
-// scaled and encoded at once and then appended in order. Blocks depend on the shape only, and so
-// does the order in which their errors are summed. What is in memory is a block of floats and its
-// codes a thread, for as many threads as kMostMemory has room for; the files are mapped and their
-// pages are the kernel's.
+// A weight is cut into blocks of whole tiles (WeightBlocks.h), which threads read, scale and encode (BlockQueue.h); they are
+// appended in order. Blocks depend on the shape only, and so does the order in which their errors are summed. The files are mapped
+// and their pages are the kernel's.
 
 #include "lib/Compile/StreamEncoder.h"
 
@@ -12,11 +10,8 @@
 #include "dialects/OTF/Derived.h"
 #include "dialects/OTF/Taps.h"
 #include "include/otf/PlanFormat.h"
-#include "lib/Compile/DerivedWeights.h"
-#include "lib/Compile/FeedbackSource.h"
-#include "lib/Compile/GridDetector.h"
+#include "lib/Compile/BlockQueue.h"
 #include "lib/Compile/PlanAssembly.h"
-#include "lib/Compile/WeightRows.h"
 #include "lib/Import/FileSet.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -24,20 +19,11 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cstring>
 #include <map>
-#include <thread>
 
 using namespace mlir;
 
 namespace otf {
-
-static constexpr int64_t kBlockBytes = 4 << 20;
-static constexpr int64_t kMostBlockBytes = 16 << 20;
-/// Of all blocks together: a compilation stays below 150 MB however many threads it has.
-static constexpr int64_t kMostMemory = 48 << 20;
-/// Rows of a transposed matrix are columns in the file; so many at once use whole cache lines.
-static constexpr int64_t kTransposedRows = 64;
 
 static std::string text(Attribute attribute) {
   std::string result;
@@ -209,216 +195,97 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
   return encoder;
 }
 
-namespace {
-
-/// The memory of one thread, kept from weight to weight.
-struct Block {
-  std::vector<float> floats;
-  std::vector<std::byte> bytes;
-  GivenGrid grid;
-  CodingError error;
-  std::string failure;
-};
-
-using Make = llvm::function_ref<std::string(int64_t firstRow, int64_t rows, Block &)>;
-
-} // namespace
-
-/// Keeps as many blocks of `bytes` each as there may be. Those of another weight are kept if it had as
-/// many, since memory that is given back and taken again costs page faults.
-static void fit(std::vector<Block> &blocks, unsigned threads, int64_t bytes) {
-  auto count = size_t(std::clamp<int64_t>(kMostMemory / std::max<int64_t>(bytes, 1), 1, threads));
-  if (blocks.size() == count)
-    return;
-  blocks.clear();
-  blocks.resize(count);
-}
-
-/// Runs `make` on blocks of rows, several at once, and appends what they give in order. Returns one
-/// clause if a block failed, that of the first such block.
-static std::string stream(int64_t rows, int64_t blockRows, std::vector<Block> &blocks, Sink sink,
-                          CodingError &error, Make make) {
-  bool alive = true;
-  for (int64_t row = 0; row < rows && alive;) {
-    std::vector<std::thread> others;
-    size_t used = 0;
-    auto run = [&make](int64_t first, int64_t count, Block &block) {
-      block.error = {};
-      block.failure = make(first, count, block);
-    };
-    int64_t firstRow = row, firstCount = std::min(blockRows, rows - row);
-    row += firstCount;
-    for (used = 1; used < blocks.size() && row < rows; ++used) {
-      int64_t count = std::min(blockRows, rows - row);
-      others.emplace_back(run, row, count, std::ref(blocks[used]));
-      row += count;
-    }
-    run(firstRow, firstCount, blocks[0]);
-    for (std::thread &other : others)
-      other.join();
-    for (size_t i = 0; i < used; ++i) {
-      if (!blocks[i].failure.empty())
-        return blocks[i].failure;
-      error += blocks[i].error;
-      alive = alive && sink(blocks[i].bytes);
-    }
+double encodingWork(const StoredWeight &stored) {
+  auto matrix = dyn_cast<MatrixType>(stored.content);
+  double elements = double(stored.rows) * double(stored.columns);
+  if (!matrix)
+    return 0.1 * elements;
+  WeightOp weight = stored.weight;
+  bool feeds = bool(weight.getFeedbackAttr());
+  // Nanoseconds a weight on a machine of 2025, decoding for the report and rotating among them.
+  double search = 0;
+  switch (matrix.getEncoding().getKind()) {
+  case EncodingKind::planes3x1: search = 30; break;
+  case EncodingKind::planes4x1: search = 60; break;
+  case EncodingKind::planes3x2: search = 60; break;
+  case EncodingKind::planes4x2: search = 500; break;
+  case EncodingKind::planes3x3: search = 300; break;
+  case EncodingKind::planes3x4: search = 1000; break;
+  case EncodingKind::planes4x3: search = 1500; break;
+  default: break;
   }
-  return {};
+  return elements * (5 + (feeds ? 50 + 2 * search : search));
 }
 
-/// The grid of rows [first, first + count) as an encoding with codes around 0 takes it.
-static const GivenGrid *gridOf(const GivenWeight &given, int64_t bits, bool isSigned, bool zeros, int64_t first,
-                               int64_t count, GivenGrid &grid) {
-  int64_t groups = given.blocks();
-  float middle = isSigned ? 0.0f : float(1 << (bits - 1));
-  grid.scales.resize(size_t(count * groups));
-  grid.zeros.resize(zeros ? size_t(count * groups) : 0);
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t at = 0; at < groups; ++at) {
-      float scale = given.scale(first + row, at);
-      grid.scales[size_t(row * groups + at)] = scale;
-      if (zeros)
-        grid.zeros[size_t(row * groups + at)] = scale * (middle - given.point(first + row, at));
-    }
-  return &grid;
-}
+/// What there is of it, where nobody says: of blocks a compilation stays below 150 MB however many threads it has, and factors
+/// are made ahead of their weights.
+static constexpr int64_t kMostBlocks = 32 << 20, kMostFactors = 256 << 20;
+/// A thread's own: floats of a block, the history of a search.
+static constexpr int64_t kThreadBytes = 3 << 20;
 
-/// Makes rows that have a scale each the codes of otf-choose-grids.
-static void toCodes(DenseFPElementsAttr scales, int64_t first, int64_t rows, int64_t columns, Block &block) {
-  auto scale = scales.value_begin<float>() + first;
-  for (int64_t row = 0; row < rows; ++row, ++scale)
-    for (float &value : llvm::MutableArrayRef(block.floats).slice(size_t(row * columns), size_t(columns))) {
-      double code = codeOf(value, *scale), difference = double(value) - code * double(*scale);
-      block.error.weight += double(value) * double(value);
-      block.error.difference += difference * difference;
-      value = float(code);
-    }
-}
-
-static std::string writeMatrix(StoredWeight &stored, const WeightRows &source, FeedbackSource &feedbacks, Sink sink,
-                               std::vector<Block> &blocks, unsigned threads) {
-  const TileEncoder &tiles = *stored.tiles;
-  llvm::Expected<const Feedback *> feedback = feedbacks.of(stored.weight, tiles.order());
-  if (!feedback)
-    return llvm::toString(feedback.takeError());
-  sink(tiles.index());
-  int64_t columns = tiles.columns();
-  auto rowsIn = [&](int64_t bytes) { return std::max<int64_t>(8, bytes / (columns * 4) / 8 * 8); };
-  int64_t blockRows = rowsIn(kBlockBytes);
-  if (stored.weight.getBlob().getTransposed())
-    blockRows = std::max(blockRows, std::min(kTransposedRows, rowsIn(kMostBlockBytes)));
-  blockRows = std::min(blockRows, int64_t(llvm::alignTo(stored.rows, 8)));
-  fit(blocks, threads, blockRows * columns * 4 + blockRows / 8 * tiles.tileBytes());
-  std::optional<DenseFPElementsAttr> rowScales;
-  if (auto scales = stored.weight->getAttrOfType<DenseFPElementsAttr>(kRowScalesAttribute); scales && !stored.weight.getGiven())
-    rowScales = scales;
-  auto make = [&](int64_t first, int64_t rows, Block &block) -> std::string {
-    block.floats.resize(size_t(rows * columns));
-    block.bytes.resize(size_t((rows + 7) / 8 * tiles.tileBytes()));
-    if (llvm::Error error = source.read(first, rows, block.floats.data()))
-      return llvm::toString(std::move(error));
-    if (first == 0 && !source.given() && derivedPart(stored.weight).empty()) // by the thread that calls
-      stored.grid = describeGrid(block.floats.data(), rows, columns);
-    const GivenGrid *grid = nullptr;
-    if (stored.weight.getKeepsGiven()) {
-      GivenAttr given = *stored.weight.getGiven();
-      if (tiles.groups() != source.given()->blocks())
-        return "its groups are not the blocks of the grid that it keeps";
-      EncodingKind kind = cast<MatrixType>(stored.content).getEncoding().getKind();
-      bool zeros = kind == EncodingKind::grid8z || kind == EncodingKind::grid4z || kind == EncodingKind::grid2z;
-      grid = gridOf(*source.given(), given.getBits(), given.getIsSigned(), zeros, first, rows, block.grid);
-    } else if (rowScales) {
-      toCodes(*rowScales, first, rows, columns, block);
-      block.grid.scales.assign(size_t(rows * tiles.groups()), 1);
-      CodingError exact;
-      const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), exact, &block.grid);
-      return bad ? bad : "";
-    }
-    const char *bad = tiles.encode(block.floats.data(), rows, block.bytes.data(), block.error, grid, *feedback);
-    return bad ? bad : "";
-  };
-  return stream(stored.rows, blockRows, blocks, sink, stored.error, make);
-}
-
-static std::string writeTensor(StoredWeight &stored, const WeightRows &source, Sink sink,
-                               std::vector<Block> &blocks, unsigned threads) {
-  if (stored.size == 0)
-    return {};
-  Type to = cast<RankedTensorType>(stored.content).getElementType();
-  BlobAttr blob = stored.weight.getBlob();
-  if (to == blob.getType() && !blob.getTransposed() && !stored.weight.getScaleAttr() && !stored.weight.getGiven() && derivedPart(stored.weight).empty()) {
-    llvm::Expected<const std::byte *> bytes = source.raw();
-    if (!bytes)
-      return llvm::toString(bytes.takeError());
-    sink({*bytes, size_t(stored.size)});
-    return {};
-  }
-  if (blob.getType().getIntOrFloatBitWidth() < 8 && to.isInteger(8) && !blob.getTransposed() &&
-      !stored.weight.getScaleAttr()) {
-    int64_t columns = stored.columns, blockRows = std::max(int64_t(1), kBlockBytes / columns);
-    fit(blocks, threads, blockRows * columns);
-    return stream(stored.rows, blockRows, blocks, sink, stored.error,
-                  [&](int64_t first, int64_t rows, Block &block) -> std::string {
-                    block.bytes.resize(size_t(rows * columns));
-                    return llvm::toString(source.unpack(first * columns, rows * columns,
-                                                        reinterpret_cast<int8_t *>(block.bytes.data())));
-                  });
-  }
-  if (!to.isF32() && !to.isF16())
-    return "a tensor of " + text(blob.getType()) + " cannot be stored as " + text(to);
-  int64_t columns = stored.columns;
-  int64_t blockRows = std::max(int64_t(1), kBlockBytes / (columns * 4));
-  fit(blocks, threads, blockRows * columns * 8);
-  auto make = [&](int64_t first, int64_t rows, Block &block) -> std::string {
-    int64_t count = rows * columns;
-    block.floats.resize(size_t(count));
-    if (llvm::Error error = source.read(first, rows, block.floats.data()))
-      return llvm::toString(std::move(error));
-    if (to.isF32()) {
-      auto bytes = std::as_bytes(std::span(block.floats));
-      block.bytes.assign(bytes.begin(), bytes.end());
-      return {};
-    }
-    block.bytes.resize(size_t(2 * count));
-    const char *bad = toHalf(block.floats.data(), count, block.bytes.data());
-    return bad ? bad : "";
-  };
-  return stream(stored.rows, blockRows, blocks, sink, stored.error, make);
-}
-
-LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *statistics, Sink sink, unsigned threads,
-                                   llvm::function_ref<void(const StoredWeight &)> progress) {
+LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *statistics, Sink sink, const WriteOptions &options) {
   static constexpr std::byte zeros[plan::kWeightAlignment] = {};
-  threads = std::max(1u, threads);
-  std::vector<Block> blocks;
-  FeedbackSource feedbacks(statistics);
-  DerivedWeights derived(files, statistics, feedbacks);
-  uint64_t position = 0;
+  unsigned threads = std::max(1u, options.threads);
+  size_t first = 0;
+  while (first < weights.size() && weights[first].isDone)
+    ++first;
+
+  std::vector<FactorSource> sources(weights.size());
+  int64_t block = 0, factors = 0; // the most that one of them takes
+  for (size_t i = first; i < weights.size(); ++i) {
+    StoredWeight &stored = weights[i];
+    block = std::max(block, WeightBlocks::blockMemory(stored));
+    if (!stored.isMatrix())
+      continue;
+    llvm::Expected<FactorSource> source = FactorSource::of(stored.weight, statistics, stored.tiles->order());
+    if (!source)
+      return emitError(named(stored.weight)) << "cannot be stored (" << llvm::toString(source.takeError()) << ")";
+    sources[i] = *source;
+    if (sources[i])
+      factors = std::max(factors, sources[i].workBytes());
+  }
+  int64_t least = block + factors + int64_t(threads) * kThreadBytes, mostBlocks = kMostBlocks, mostFactors = kMostFactors;
+  if (options.memory != 0) {
+    if (options.memory < least) {
+      if (options.refuse)
+        options.refuse(least);
+      return failure();
+    }
+    mostBlocks = std::clamp(block + (options.memory - least) / 2, block, kMostBlocks);
+    mostFactors = std::clamp(options.memory - least + block + factors - mostBlocks, factors, kMostFactors);
+  }
+
+  uint64_t position = first == 0 ? 0 : weights[first - 1].offset + weights[first - 1].size;
   bool alive = true;
   auto count = [&](std::span<const std::byte> bytes) {
     position += bytes.size();
     return alive = alive && sink(bytes);
   };
-  for (StoredWeight &stored : weights) {
-    count(std::span(zeros).first(stored.offset - position));
-    std::string failure;
-    if (llvm::Expected<WeightRows> source = derivedPart(stored.weight).empty()
-                                                ? WeightRows::open(files, stored.weight, stored.rows, stored.columns)
-                                                : derived.of(stored.weight, stored.rows, stored.columns))
-      failure = stored.isMatrix() ? writeMatrix(stored, *source, feedbacks, count, blocks, threads)
-                                  : writeTensor(stored, *source, count, blocks, threads);
-    else
-      failure = llvm::toString(source.takeError());
-    if (!failure.empty())
-      return emitError(named(stored.weight)) << "cannot be stored (" << failure << ")";
-    if (!alive)
-      return success(); // whoever owns the sink knows why
+  FeedbackSource feedbacks(statistics);
+  DerivedWeights derived(files, statistics, feedbacks);
+  BlockQueue queue(weights, first, files, std::move(sources), derived, threads, mostBlocks, mostFactors);
+  for (size_t i = first; i < weights.size() && alive;) {
+    BlockQueue::Taken taken = queue.take();
+    StoredWeight &stored = weights[i];
+    if (!taken.block.failure.empty())
+      return emitError(named(stored.weight)) << "cannot be stored (" << taken.block.failure << ")";
+    if (taken.isFirst) {
+      if (options.begin)
+        options.begin(stored);
+      count(std::span(zeros).first(stored.offset - position));
+      if (stored.isMatrix())
+        count(stored.tiles->index());
+    }
+    count(taken.block.view);
+    if (!taken.isLast || !alive)
+      continue;
     assert(position == stored.offset + stored.size && "layout and bytes agree");
-    derived.account(stored.weight, stored.error, stored.leaves);
-    if (progress)
-      progress(stored);
+    stored.isDone = true;
+    ++i;
+    if (options.done)
+      options.done(stored);
   }
-  return success();
+  return success(); // if it is not alive, whoever owns the sink knows why
 }
 
 } // namespace otf

@@ -39,10 +39,22 @@ struct StoredWeight {
   bool vocabulary = false;
   CodingError error;                  // known after write()
   double leaves = -1; // of what coding lost by the calibration's inputs, the part that a low rank leaves: of its left factor, known after write()
+  bool isDone = false;                // its bytes are written
   std::unique_ptr<TileEncoder> tiles; // null for plain tensors
 
   bool isMatrix() const { return tiles != nullptr; }
   double bitsPerWeight() const { return 8.0 * double(size) / (double(rows) * double(columns)); }
+};
+
+/// How long a weight takes to encode, in no unit.
+double encodingWork(const StoredWeight &stored);
+
+struct WriteOptions {
+  unsigned threads = 2;
+  int64_t memory = 0; ///< bytes that encoding may take; 0: as many as are of use
+  /// Complains that `memory` is too little, and `needed` would do.
+  llvm::function_ref<void(int64_t needed)> refuse = {};
+  llvm::function_ref<void(const StoredWeight &)> begin = {}, done = {}; ///< of each weight, in order
 };
 
 class StreamEncoder {
@@ -51,15 +63,22 @@ public:
   /// fold, rotation, encoding, outliers) are one. Complains at the op that is wrong.
   static mlir::FailureOr<StreamEncoder> plan(mlir::ModuleOp module);
 
+  /// What earlier bytes of the section hold: its first weights, as a run before this one left them.
+  void setDone(size_t weight, const CodingError &error, double leaves, std::string grid) {
+    weights[weight].error = error;
+    weights[weight].leaves = leaves;
+    weights[weight].grid = std::move(grid);
+    weights[weight].isDone = true;
+  }
+
   /// The weight that a plan.weight op means.
   const StoredWeight &of(plan::WeightOp use) const { return weights[uses.at(use)]; }
   const std::vector<StoredWeight> &stored() const { return weights; }
   uint64_t sectionBytes() const { return bytes; }
 
-  /// Gives all bytes of the section to `sink`. `progress` hears of each weight that is done. The
-  /// bytes do not depend on `threads`. `statistics`, which weights with feedback need, may be null.
-  mlir::LogicalResult write(const FileSet &files, const Statistics *statistics, Sink sink, unsigned threads,
-                            llvm::function_ref<void(const StoredWeight &)> progress = {});
+  /// Gives all bytes of the section to `sink`, but for those of weights at the beginning that are done. The bytes do not depend on
+  /// threads or memory. `statistics`, which weights with feedback need, may be null.
+  mlir::LogicalResult write(const FileSet &files, const Statistics *statistics, Sink sink, const WriteOptions &options = {});
 
 private:
   std::vector<StoredWeight> weights;

@@ -71,6 +71,7 @@ int64_t TileEncoder::columns() const { return layout->weight.columns; }
 int64_t TileEncoder::blobBytes() const { return layout->weight.blobBytes; }
 int64_t TileEncoder::tileBytes() const { return layout->weight.tileBytes; }
 int64_t TileEncoder::groups() const { return layout->weight.groups; }
+bool TileEncoder::isSearched() const { return isPlanes(layout->encoding.kind); }
 std::span<const std::byte> TileEncoder::index() const {
   return std::as_bytes(std::span(layout->index));
 }

@@ -46,6 +46,7 @@ public:
   int64_t blobBytes() const;
   int64_t tileBytes() const;
   int64_t groups() const; // of a row
+  bool isSearched() const; // codes of neighbours depend on each other, so coding takes long
   /// The column index as it stands before the first tile, padded; empty without outliers.
   std::span<const std::byte> index() const;
   /// The order in which columns are coded, columns() of them; null for 0, 1, 2, …

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,9 @@ struct Writer::Hash {
   XXH3_state_t state;
 };
 
-Writer::Writer(std::string path) : path_(std::move(path)), hash_(std::make_unique<Hash>()) {
+Writer::Writer(std::string path) : Writer(std::move(path), "") {}
+
+Writer::Writer(std::string path, std::string unfinished) : path_(std::move(path)), hash_(std::make_unique<Hash>()) {
   size_t slash = path_.rfind('/');
   folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
   buffer_.reserve(kBuffer);
@@ -35,6 +38,23 @@ Writer::Writer(std::string path) : path_(std::move(path)), hash_(std::make_uniqu
   if (path_.empty() || path_.back() == '/' ||
       (stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode))) {
     error_ = "the plan cannot be written: '" + path_ + "' is not the name of a regular file";
+    return;
+  }
+  offset_ = kSectionAlignment;
+  if (!unfinished.empty()) {
+    file_ = open(unfinished.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    // Some file systems have no locks. What has another name by now is somebody's plan.
+    struct stat named;
+    if (file_ >= 0 && ((flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || fstat(file_, &status) != 0 ||
+                       stat(unfinished.c_str(), &named) != 0 || named.st_ino != status.st_ino)) {
+      error_ = "the plan cannot be written: another process is writing it ('" + unfinished + "' is locked)";
+      close();
+    } else if (file_ < 0) {
+      fail("cannot be created");
+    } else {
+      temporary_ = unfinished;
+      keeps_ = true;
+    }
     return;
   }
   file_ = open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
@@ -47,7 +67,6 @@ Writer::Writer(std::string path) : path_(std::move(path)), hash_(std::make_uniqu
     }
     temporary_ = name;
   }
-  offset_ = kSectionAlignment;
 }
 
 Writer::~Writer() { close(); }
@@ -56,7 +75,7 @@ void Writer::close() {
   if (file_ >= 0)
     ::close(file_);
   file_ = -1;
-  if (!temporary_.empty())
+  if (!temporary_.empty() && !keeps_)
     unlink(temporary_.c_str());
   temporary_.clear();
 }
@@ -114,6 +133,22 @@ void Writer::append(std::span<const std::byte> bytes) {
     return;
   XXH3_64bits_update(&hash_->state, bytes.data(), bytes.size());
   put(bytes.data(), bytes.size());
+}
+
+void Writer::adopt(uint64_t bytes) {
+  if (!ok() || !inSection_ || position() != 0)
+    return;
+  flush();
+  std::vector<std::byte> piece(kBuffer);
+  while (bytes) {
+    ssize_t n = pread(file_, piece.data(), size_t(std::min<uint64_t>(bytes, kBuffer)), off_t(offset_));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return fail("cannot be read again");
+    XXH3_64bits_update(&hash_->state, piece.data(), size_t(n));
+    offset_ += uint64_t(n), bytes -= uint64_t(n);
+  }
 }
 
 void Writer::align(uint64_t alignment) {

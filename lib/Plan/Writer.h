@@ -29,6 +29,9 @@ namespace otf::plan {
 class Writer {
 public:
   explicit Writer(std::string path);
+  /// Bytes go to the file `unfinished` in the same folder, which is there from the beginning, keeps what it holds, and is left
+  /// behind without finish(): so that a later Writer can go on. Only one at a time.
+  Writer(std::string path, std::string unfinished);
   ~Writer();
   Writer(const Writer &) = delete;
   Writer &operator=(const Writer &) = delete;
@@ -40,6 +43,10 @@ public:
   }
   /// Zeros up to a multiple of `alignment` from the section's start.
   void align(uint64_t alignment);
+  /// Goes on after `bytes` of the current section that the unfinished file holds already; only at the section's beginning.
+  void adopt(uint64_t bytes);
+  /// What has been appended is in the file.
+  void flush();
   /// Bytes in the current section so far: where the next append goes.
   uint64_t position() const;
   void endSection();
@@ -52,10 +59,10 @@ public:
 private:
   void fail(const char *what);
   void put(const void *data, size_t size);
-  void flush();
   void close();
 
   std::string path_, folder_, temporary_; // temporary_ is empty while the file has no name
+  bool keeps_ = false;                    // temporary_ is an unfinished file
   std::string error_;
   int file_ = -1;
   uint64_t offset_ = 0; // of the next byte in the file

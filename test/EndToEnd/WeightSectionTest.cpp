@@ -40,7 +40,7 @@ std::vector<std::byte> write(PlannedModule &planned, unsigned threads = 2,
     bytes.insert(bytes.end(), more.begin(), more.end());
     return true;
   };
-  if (failed(encoder->write(planned.files, /*statistics=*/nullptr, sink, threads)))
+  if (failed(encoder->write(planned.files, /*statistics=*/nullptr, sink, {.threads = threads})))
     bytes.clear();
   else
     EXPECT_EQ(bytes.size(), encoder->sectionBytes());

@@ -94,6 +94,11 @@ static int parseAndRun(int argc, char **argv) {
   app.add_option("--threads", options.threads, "that encode weights, and run for --calibrate")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  app.add_option("--max-host-memory", options.hostMemory,
+                 "that compiling may take beside its files, 256MB for instance")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""));
+  auto *resume = app.add_flag("--resume", options.resume,
+                              "go on where the same compilation was killed, with the weights of PLAN.unfinished");
   app.add_flag("--verbose", options.verbose, "a line for each weight");
 
   try {
@@ -141,6 +146,8 @@ static int parseAndRun(int argc, char **argv) {
     return usageError("--report and -o name the same file");
   if (!plan && (options.dryRun || !options.report.empty()))
     return usageError("--dry-run and --report need --emit=plan");
+  if (resume->count() && (!plan || options.dryRun))
+    return usageError("--resume needs a plan to write");
   bool isRun = calibrate->count() && calibration.source != "none" && !otf::Statistics::isStatistics(calibration.source);
   if (!isRun && (made->count() || tokens->count() || nonfinite->count()))
     return usageError("--calibration-out, --calibrate-tokens and --allow-nonfinite need --calibrate with a text or a folder");
