@@ -5,7 +5,7 @@
 // Problem: a scale for each 32 activations of each row is found at run time and keeps sums from being integers; networks that were
 // trained with bounded activations do not need it. Approach: one grid a tensor from the histogram of calibration. Its bins are an
 // eighth of an octave wide, so what rounding and clipping cost follows from the counts: step² / 12 for each value inside, the squared
-// distance for each outside. Clipping outliers halves that cost on the tensors of encoders; the least and largest value are the choice where it does not.
+// distance for each outside, which counts more (GridRange.cpp). Least and largest value are the choice where clipping does not pay.
 
 #include "lib/Analysis/Statistics.h"
 

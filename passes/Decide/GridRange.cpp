@@ -46,6 +46,10 @@ Grid gridOf(double low, double high) {
   return {scale, float(std::clamp(std::rint(-128 - low / double(scale)), -128.0, 127.0))};
 }
 
+/// Rounding averages out over the columns of a product. Clipping does not: it takes from the same side of the same columns. MiniLM's
+/// sentence vectors keep a cosine of .953 where both count alike, .986 with this, and .989, but tokens .925 and not .963, with the whole range.
+constexpr double kClippingCounts = 8;
+
 double cost(const std::vector<Bin> &bins, double low, double high) {
   Grid grid = gridOf(low, high);
   double scale = grid.scale, first = (-128 - double(grid.zero)) * scale, last = (127 - double(grid.zero)) * scale, sum = 0;
@@ -53,7 +57,7 @@ double cost(const std::vector<Bin> &bins, double low, double high) {
     double outside = bin.value < first ? first - bin.value : bin.value > last ? bin.value - last : 0;
     // Much smaller values than half a step become 0, and lose themselves.
     double inside = std::abs(bin.value) < scale / 2 ? bin.value * bin.value : scale * scale / 12;
-    sum += bin.count * (outside > 0 ? outside * outside : inside);
+    sum += bin.count * (outside > 0 ? kClippingCounts * outside * outside : inside);
   }
   return sum;
 }
