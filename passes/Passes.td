@@ -77,7 +77,7 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
     Writes `encoding` on each weight that a linear or an embedding reads as a matrix, and marks vocabulary
     tables: what an embedding reads, and what produces a result of the function with nothing but casts between floats,
     reshapes, and moves of elements (transpositions, slices) between. A weight that has an encoding keeps it, so a choice made by hand or by an earlier pass stands.
-    A convolution's weight of at most 64 columns stays f32 (ChooseBits.cpp says what was measured).
+    A convolution's weight of at most 64 columns stays f32 (ChooseBits.cpp says what was measured). A table that gets the encoding of linears is marked `otf.as_linear`.
 
     ```mlir
     otf.weight @q : tensor<8x32xf32> = #otf.blob<...>
@@ -114,7 +114,7 @@ def ChooseOutliers : OtfPass<"otf-choose-outliers"> {
     Scores a column by its L2 norm over all rows, read from the model's files a block of rows at a time, times the mean |x_k| of
     the channel that it meets, where `statistics` has that weight, and keeps
     the best floor(fraction · K + 0.5) columns; ties go to the lower index. Leaves alone plain encodings,
-    vocabulary tables, and weights that have outliers or a rotation. Without calibration the score knows nothing of activations; `otf.scored_by` says which
+    vocabulary tables that are not coded as linears are, and weights that have outliers or a rotation. Without calibration the score knows nothing of activations; `otf.scored_by` says which
     it was.
 
     ```mlir
@@ -197,7 +197,7 @@ def ChooseRounding : OtfPass<"otf-choose-rounding"> {
   let summary = "chooses which weights are coded with error feedback";
   let description = [{
     Marks every weight with codes that are to be chosen. Leaves alone plain encodings, weights that keep the file's codes,
-    and vocabulary tables, whose rows an embedding reads as they are.
+    and vocabulary tables, whose rows an embedding reads as they are, unless they are coded as linears are.
 
     ```mlir
     otf.weight @q : tensor<8x64xf32> = ... {encoding = #otf.encoding<int4, group = 32>}

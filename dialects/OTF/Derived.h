@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that no file has: factors of a low rank, references and units of a relative linear, bases that layers share. Each is an `otf.weight` whose
-// `otf.derived` says what it is made of while the plan is written (lib/Compile/DerivedWeights.h); its blob says a type and a length and is not read.
+// Weights that no file has: factors of a low rank, references and units of a relative linear, bases
+// that layers share. Each is an `otf.weight` whose `otf.derived` says what it is made of while the
+// plan is written (lib/Compile/DerivedWeights.h); its blob says a type and a length and is not
+// read.
 //
 // The decisions that lead to them are attributes of the weights that they are made of.
 #ifndef OTF_DIALECTS_OTF_DERIVED_H
@@ -16,7 +18,8 @@ namespace otf {
 /// i64: the rank of what is added to the coded weight, or to its base.
 inline constexpr llvm::StringLiteral kRankAttribute = "otf.rank";
 
-/// f32[K]: the units s of a relative linear. Column k of the weight is multiplied by element k before it is coded, and its inputs are divided by it.
+/// f32[K]: the units s of a relative linear. Column k of the weight is multiplied by element k
+/// before it is coded, and its inputs are divided by it.
 inline constexpr llvm::StringLiteral kUnitAttribute = "otf.unit";
 
 /// f32[K]: what comes off the inputs first; only with `otf.unit`.
@@ -43,9 +46,9 @@ inline constexpr llvm::StringLiteral kRowActivationsAttribute = "otf.row_activat
 /// Of a derived weight, a dictionary: `part` and what that needs.
 ///   part = "left" | "right", of = @w              P (N x r) and Q (r x K) of W ~ coded W + P Q
 ///   part = "base", of = [@w, ...]                 the base of these weights
-///   part = "base_left" | "base_right", of = @w, base = @base   A (N x r) and Bᵀ (r x K) of W ~ base + A Bᵀ
-///   part = "quotient", unit, otherwise, of = @v   (v − center) / unit of a vector, or of a constant where `of` is left out; `center` may be, too
-///   part = "values"                               `otf.values`, f32
+///   part = "base_left" | "base_right", of = @w, base = @base   A (N x r) and Bᵀ (r x K) of W ~
+///   base + A Bᵀ part = "quotient", unit, otherwise, of = @v   (v − center) / unit of a vector, or
+///   of a constant where `of` is left out; `center` may be, too part = "values" `otf.values`, f32
 inline constexpr llvm::StringLiteral kDerivedAttribute = "otf.derived";
 inline constexpr llvm::StringLiteral kValuesAttribute = "otf.values";
 
@@ -63,6 +66,14 @@ inline WeightOp derivedFrom(WeightOp weight) {
   return of ? mlir::SymbolTable::lookupNearestSymbolFrom<WeightOp>(weight, of) : WeightOp();
 }
 
+/// The weight of the model whose elements are counted with a stored one: itself; of those that are
+/// derived, only the factor that stands for the weight beside its base counts any, and others give
+/// null. So bits a weight are those of all parts over the model's elements.
+inline WeightOp countedWith(WeightOp stored) {
+  llvm::StringRef part = derivedPart(stored);
+  return part.empty() ? stored : part == "base_left" ? derivedFrom(stored) : WeightOp();
+}
+
 inline int64_t rankOf(WeightOp weight) {
   auto rank = weight->getAttrOfType<mlir::IntegerAttr>(kRankAttribute);
   return rank ? rank.getInt() : 0;
@@ -74,8 +85,11 @@ inline llvm::StringRef observedName(WeightOp weight) {
   return copied ? copied.getValue() : weight.getSymName();
 }
 
-/// Whether decisions about linears are about this weight too: it is no table, or one that is coded as they are.
-inline bool isCodedAsLinear(WeightOp weight) { return !weight.getVocabulary() || weight->hasAttr(kAsLinearAttribute); }
+/// Whether decisions about linears are about this weight too: it is no table, or one that is coded
+/// as they are.
+inline bool isCodedAsLinear(WeightOp weight) {
+  return !weight.getVocabulary() || weight->hasAttr(kAsLinearAttribute);
+}
 
 } // namespace otf
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bases: B is the mean of a kind's weights as f16, then A_l, B_lᵀ of each member are the largest singular vectors of W_l − B; a sweep makes B the mean of W_l − A_l B_lᵀ and
-// goes on from there. Members stream, so what is in memory is the base and the factors.
+// Bases: B is the mean of a kind's weights as f16, then A_l, B_lᵀ of each member are the largest
+// singular vectors of W_l − B; a sweep makes B the mean of W_l − A_l B_lᵀ and goes on from there.
+// Members stream, so what is in memory is the base and the factors.
 
 #include "lib/Compile/DerivedWeights.h"
 
@@ -23,14 +24,16 @@ static std::pair<int64_t, int64_t> shapeOf(WeightOp weight) {
   return {type.getDimSize(0), type.getDimSize(1)};
 }
 
-llvm::Expected<std::vector<float>> codingErrorOf(const FileSet &files, WeightOp weight, FeedbackSource &feedbacks) {
+llvm::Expected<std::vector<float>> codingErrorOf(const FileSet &files, WeightOp weight,
+                                                 FeedbackSource &feedbacks) {
   auto [rows, columns] = shapeOf(weight);
   ArrayRef<int64_t> outliers;
   if (weight.getOutliers())
     outliers = weight.getOutliers()->getColumns();
   std::string problem;
-  std::unique_ptr<TileEncoder> tiles = TileEncoder::create(int(weight.getEncoding()->getKind()), weight.getEncoding()->getGroup(), rows, columns,
-                                                           outliers, problem, weight.getJointFit());
+  std::unique_ptr<TileEncoder> tiles =
+      TileEncoder::create(int(weight.getEncoding()->getKind()), weight.getEncoding()->getGroup(),
+                          rows, columns, outliers, problem, weight.getJointFit());
   if (!tiles)
     return llvm::createStringError(problem);
   llvm::Expected<const Feedback *> feedback = feedbacks.of(weight, tiles->order());
@@ -57,11 +60,13 @@ llvm::Expected<std::vector<float>> codingErrorOf(const FileSet &files, WeightOp 
   return error;
 }
 
-llvm::Expected<LowRank> lowRankOf(const FileSet &files, WeightOp weight, int64_t rank, const Statistics *statistics, FeedbackSource &feedbacks) {
+llvm::Expected<LowRank> lowRankOf(const FileSet &files, WeightOp weight, int64_t rank,
+                                  const Statistics *statistics, FeedbackSource &feedbacks) {
   auto [rows, columns] = shapeOf(weight);
   const ChannelStatistics *channels = statistics ? statistics->find(observedName(weight)) : nullptr;
   if (!channels || !channels->hasProducts() || channels->channels != columns)
-    return llvm::createStringError("a low rank needs statistics of what the weight multiplies, and there are none (calibrate, or leave out the rank)");
+    return llvm::createStringError("a low rank needs statistics of what the weight multiplies, and "
+                                   "there are none (calibrate, or leave out the rank)");
   llvm::Expected<std::vector<float>> error = codingErrorOf(files, weight, feedbacks);
   if (!error)
     return error.takeError();
@@ -107,9 +112,12 @@ llvm::Expected<DerivedWeights::Base *> DerivedWeights::baseOf(WeightOp base) {
   int64_t sweeps = 0;
   for (Attribute name : members ? members.getValue() : ArrayRef<Attribute>()) {
     auto symbol = dyn_cast<FlatSymbolRefAttr>(name);
-    auto weight = symbol ? SymbolTable::lookupNearestSymbolFrom<WeightOp>(base, symbol) : WeightOp();
-    if (!weight || shapeOf(weight) != std::pair(rows, columns) || rankOf(weight) < 1 || rankOf(weight) > std::min(rows, columns))
-      return llvm::createStringError("a member of the base is no otf.weight of its shape and with a rank");
+    auto weight =
+        symbol ? SymbolTable::lookupNearestSymbolFrom<WeightOp>(base, symbol) : WeightOp();
+    if (!weight || shapeOf(weight) != std::pair(rows, columns) || rankOf(weight) < 1 ||
+        rankOf(weight) > std::min(rows, columns))
+      return llvm::createStringError(
+          "a member of the base is no otf.weight of its shape and with a rank");
     weights.push_back(weight);
     if (auto times = weight->getAttrOfType<IntegerAttr>(kSweepsAttribute))
       sweeps = times.getInt();
@@ -127,7 +135,8 @@ llvm::Expected<DerivedWeights::Base *> DerivedWeights::baseOf(WeightOp base) {
         for (int64_t k = 0; k < columns; ++k) {
           double value = member[size_t(n * columns + k)];
           for (int64_t r = 0; known && r < rank; ++r)
-            value -= double(known->left[size_t(n * rank + r)]) * double(known->right[size_t(r * columns + k)]);
+            value -= double(known->left[size_t(n * rank + r)]) *
+                     double(known->right[size_t(r * columns + k)]);
           sum[size_t(n * columns + k)] += value;
         }
     }
@@ -151,10 +160,12 @@ llvm::Expected<DerivedWeights::Base *> DerivedWeights::baseOf(WeightOp base) {
       for (int64_t r = 0; r < rank; ++r) {
         double squares = 0;
         for (int64_t k = 0; k < columns; ++k)
-          squares += double(low.right[size_t(r * columns + k)]) * double(low.right[size_t(r * columns + k)]);
+          squares += double(low.right[size_t(r * columns + k)]) *
+                     double(low.right[size_t(r * columns + k)]);
         double value = std::sqrt(squares);
         for (int64_t k = 0; k < columns && value > 0; ++k)
-          low.right[size_t(r * columns + k)] = float(double(low.right[size_t(r * columns + k)]) / value);
+          low.right[size_t(r * columns + k)] =
+              float(double(low.right[size_t(r * columns + k)]) / value);
         for (int64_t n = 0; n < rows; ++n)
           low.left[size_t(n * rank + r)] = float(double(low.left[size_t(n * rank + r)]) * value);
       }
@@ -202,9 +213,11 @@ void DerivedWeights::account(WeightOp weight, CodingError &error, double &leaves
 
 llvm::Expected<std::vector<float>> DerivedWeights::quotient(WeightOp weight, int64_t size) {
   auto derived = weight->getAttrOfType<DictionaryAttr>(kDerivedAttribute);
-  auto unit = derived.getAs<DenseFPElementsAttr>("unit"), center = derived.getAs<DenseFPElementsAttr>("center");
+  auto unit = derived.getAs<DenseFPElementsAttr>("unit"),
+       center = derived.getAs<DenseFPElementsAttr>("center");
   auto otherwise = derived.getAs<FloatAttr>("otherwise");
-  if (!unit || unit.getNumElements() != size || (center && center.getNumElements() != size) || !otherwise)
+  if (!unit || unit.getNumElements() != size || (center && center.getNumElements() != size) ||
+      !otherwise)
     return llvm::createStringError("its units and center are not those of its elements");
   std::vector<float> values(size_t(size), float(otherwise.getValueAsDouble()));
   if (derived.contains("of")) {
@@ -219,7 +232,9 @@ llvm::Expected<std::vector<float>> DerivedWeights::quotient(WeightOp weight, int
   }
   auto units = unit.value_begin<float>();
   for (int64_t k = 0; k < size; ++k, ++units)
-    values[size_t(k)] = float((double(values[size_t(k)]) - (center ? double(center.getValues<float>()[size_t(k)]) : 0.0)) / double(*units));
+    values[size_t(k)] = float((double(values[size_t(k)]) -
+                               (center ? double(center.getValues<float>()[size_t(k)]) : 0.0)) /
+                              double(*units));
   return values;
 }
 
@@ -242,7 +257,9 @@ llvm::Expected<WeightRows> DerivedWeights::of(WeightOp weight, int64_t rows, int
   } else if (part == "base" || part == "base_left" || part == "base_right") {
     auto derived = weight->getAttrOfType<DictionaryAttr>(kDerivedAttribute);
     auto name = derived.getAs<FlatSymbolRefAttr>("base");
-    WeightOp base = part == "base" ? weight : name ? SymbolTable::lookupNearestSymbolFrom<WeightOp>(weight, name) : WeightOp();
+    WeightOp base = part == "base" ? weight
+                    : name         ? SymbolTable::lookupNearestSymbolFrom<WeightOp>(weight, name)
+                                   : WeightOp();
     if (!base || derivedPart(base) != "base")
       return llvm::createStringError("it names no base that it differs from");
     llvm::Expected<Base *> made = baseOf(base);
@@ -251,13 +268,16 @@ llvm::Expected<WeightRows> DerivedWeights::of(WeightOp weight, int64_t rows, int
     WeightOp of = derivedFrom(weight);
     if (part == "base")
       values = (*made)->rows;
-    else if (auto member = of ? (*made)->members.find(of.getSymName().str()) : (*made)->members.end(); member != (*made)->members.end())
+    else if (auto member =
+                 of ? (*made)->members.find(of.getSymName().str()) : (*made)->members.end();
+             member != (*made)->members.end())
       values = part == "base_left" ? member->second.left : member->second.right;
   } else {
     return llvm::createStringError("nobody knows how to derive '" + part + "'");
   }
   if (int64_t(values.size()) != rows * columns)
-    return llvm::createStringError("it is derived as " + Twine(values.size()) + " numbers, and has " + Twine(rows * columns));
+    return llvm::createStringError("it is derived as " + Twine(values.size()) +
+                                   " numbers, and has " + Twine(rows * columns));
   return WeightRows::ofFloats(files, std::move(values), columns);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rotated weight meets rotated inputs R x, whose second moments are R H Rᵀ: rows of H are rotated, then columns.
+// A rotated weight meets rotated inputs R x, whose second moments are R H Rᵀ: rows of H are
+// rotated, then columns.
 
 #include "lib/Compile/InputMoments.h"
 
@@ -11,12 +12,15 @@ using namespace mlir;
 
 namespace otf {
 
-bool changesInputs(WeightOp weight) { return weight.getRotationAttr() || weight->hasAttr(kUnitAttribute); }
+bool changesInputs(WeightOp weight) {
+  return weight.getRotationAttr() || weight->hasAttr(kUnitAttribute);
+}
 
 std::vector<double> inputMoments(WeightOp weight, const ChannelStatistics &channels) {
   int64_t columns = channels.channels;
   std::vector<double> moments(size_t(columns * columns));
-  auto unit = weight->getAttrOfType<DenseFPElementsAttr>(kUnitAttribute), center = weight->getAttrOfType<DenseFPElementsAttr>(kCenterAttribute);
+  auto unit = weight->getAttrOfType<DenseFPElementsAttr>(kUnitAttribute),
+       center = weight->getAttrOfType<DenseFPElementsAttr>(kCenterAttribute);
   std::vector<double> units(size_t(columns), 1.0), centers(size_t(columns), 0.0);
   for (auto [attribute, values] : {std::pair(unit, &units), {center, &centers}})
     if (attribute)
@@ -25,8 +29,10 @@ std::vector<double> inputMoments(WeightOp weight, const ChannelStatistics &chann
   for (int64_t i = 0; i < columns; ++i)
     for (int64_t j = 0; j <= i; ++j) {
       double ci = centers[size_t(i)], cj = centers[size_t(j)];
-      double product = double(channels.product(i, j)) - ci * channels.sums[size_t(j)] - cj * channels.sums[size_t(i)] + count * ci * cj;
-      moments[size_t(i * columns + j)] = moments[size_t(j * columns + i)] = product / (units[size_t(i)] * units[size_t(j)]);
+      double product = double(channels.product(i, j)) - ci * channels.sums[size_t(j)] -
+                       cj * channels.sums[size_t(i)] + count * ci * cj;
+      moments[size_t(i * columns + j)] = moments[size_t(j * columns + i)] =
+          product / (units[size_t(i)] * units[size_t(j)]);
     }
   RotationAttr by = weight.getRotationAttr();
   if (!by)

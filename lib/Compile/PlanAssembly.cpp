@@ -5,6 +5,8 @@
 
 #include "lib/Compile/PlanAssembly.h"
 
+#include "dialects/OTF/Derived.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"
@@ -547,9 +549,17 @@ FailureOr<model::Plan> Assembler::run() {
 
   if (failed(resolveLabels()))
     return failure();
-  for (const StoredWeight &weight : weights.stored())
-    result.weights.push_back({weight.name, weight.offset, weight.size, weight.encoding,
-                              uint64_t(weight.rows), uint64_t(weight.columns), weight.vocabulary});
+  for (const StoredWeight &weight : weights.stored()) {
+    // Rows and columns are what bits a weight are counted over: none of what is derived, but where that stands for a weight.
+    uint64_t rows = uint64_t(weight.rows), columns = uint64_t(weight.columns);
+    WeightOp counted = countedWith(weight.weight);
+    if (counted != weight.weight) {
+      auto type = counted ? cast<RankedTensorType>(counted.getType()) : RankedTensorType();
+      rows = type ? uint64_t(type.getDimSize(0)) : 0;
+      columns = type ? uint64_t(type.getDimSize(1)) : 0;
+    }
+    result.weights.push_back({weight.name, weight.offset, weight.size, weight.encoding, rows, columns, weight.vocabulary});
+  }
 
   if (options.cpu) {
     program.target = "cpu";

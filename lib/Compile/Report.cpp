@@ -32,13 +32,6 @@ static uint64_t fileBytes(WeightOp weight) {
   return bytes;
 }
 
-/// The weight of the model whose elements are counted with a stored one: itself; of those that are derived, only the factor that stands for the weight
-/// beside its base counts any. So bits a weight are those of all parts over the model's elements.
-static WeightOp countedWith(WeightOp stored) {
-  llvm::StringRef part = derivedPart(stored);
-  return part.empty() ? stored : part == "base_left" ? derivedFrom(stored) : WeightOp();
-}
-
 void Tally::add(const StoredWeight &weight) {
   ++tensors;
   bytes += weight.size;

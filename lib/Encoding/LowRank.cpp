@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In float64, by Eigen, on one thread and with block sizes that do not follow the machine's caches, so that a plan has the same bytes everywhere.
+// In float64, by Eigen, on one thread and with block sizes that do not follow the machine's caches,
+// so that a plan has the same bytes everywhere.
 //
-// Where N > K the eigenvectors come from the smaller SᵀEᵀE S, H = S Sᵀ: if u is one of them with eigenvalue λ, E S u / √λ is one of E H Eᵀ.
+// Where N > K the eigenvectors come from the smaller SᵀEᵀE S, H = S Sᵀ: if u is one of them with
+// eigenvalue λ, E S u / √λ is one of E H Eᵀ.
 
 #include "Encoding/LowRank.h"
 
@@ -22,7 +24,8 @@ using RowMajorDoubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Ei
 /// Of the largest eigenvalue: below it there is nothing but rounding, and no direction.
 static constexpr double kNothing = 1e-13;
 
-/// The last `rank` eigenvectors of a symmetric matrix, the largest eigenvalue first, and these values.
+/// The last `rank` eigenvectors of a symmetric matrix, the largest eigenvalue first, and these
+/// values.
 static Matrix largest(const Matrix &symmetric, int64_t rank, Eigen::VectorXd &values) {
   Eigen::SelfAdjointEigenSolver<Matrix> solver(symmetric);
   values = solver.eigenvalues().tail(rank).reverse();
@@ -37,7 +40,8 @@ static Matrix root(const Matrix &moments) {
 
 /// Columns that span what `basis` does, of length 1 and at right angles.
 static Matrix orthogonal(const Matrix &basis) {
-  return Eigen::HouseholderQR<Matrix>(basis).householderQ() * Matrix::Identity(basis.rows(), basis.cols());
+  return Eigen::HouseholderQR<Matrix>(basis).householderQ() *
+         Matrix::Identity(basis.rows(), basis.cols());
 }
 
 /// ±1 by a counter (SplitMix64): the same on any machine.
@@ -54,7 +58,8 @@ static Matrix signs(int64_t rows, int64_t columns) {
   return result;
 }
 
-LowRank bestLowRank(const float *error, int64_t rows, int64_t columns, const double *moments, int64_t rank, int64_t mostExact) {
+LowRank bestLowRank(const float *error, int64_t rows, int64_t columns, const double *moments,
+                    int64_t rank, int64_t mostExact) {
   Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20);
   Matrix e = Eigen::Map<const RowMajorFloats>(error, rows, columns).cast<double>();
   Matrix h;

@@ -2,8 +2,8 @@
 //
 // What coded weights multiply.
 //
-// Problem: records of int8 with a scale for each 32 inputs are what kernels like best, and published systems are other controls. Approach: an attribute, which
-// rewriting reads.
+// Problem: records of int8 with a scale for each 32 inputs are what kernels like best, and
+// published systems are other controls. Approach: an attribute, which rewriting reads.
 
 #include "dialects/OTF/Derived.h"
 #include "passes/Encodings.h"
@@ -23,7 +23,8 @@ namespace {
 struct ChooseActivationsPass : otf::impl::ChooseActivationsBase<ChooseActivationsPass> {
   using ChooseActivationsBase::ChooseActivationsBase;
 
-  /// Weights that some reader of another kind has: embeddings read no activations, and windows have records of positions.
+  /// Weights that some reader of another kind has: embeddings read no activations, and windows have
+  /// records of positions.
   llvm::SmallPtrSet<Operation *, 4> others(SymbolTable &symbols) {
     llvm::SmallPtrSet<Operation *, 4> weights;
     getOperation().walk([&](UseOp use) {
@@ -44,12 +45,14 @@ struct ChooseActivationsPass : otf::impl::ChooseActivationsBase<ChooseActivation
     llvm::SmallPtrSet<Operation *, 4> excluded = others(symbols);
     for (WeightOp weight : module.getOps<WeightOp>()) {
       std::optional<EncodingAttr> encoding = weight.getEncoding();
-      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) || weight.getFloatActivations() ||
-          weight->hasAttr(kRowActivationsAttribute) || excluded.contains(weight))
+      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) ||
+          weight.getFloatActivations() || weight->hasAttr(kRowActivationsAttribute) ||
+          excluded.contains(weight))
         continue;
       if (weight.getOutliers() && !weight.getOutliers()->getColumns().empty())
         continue;
-      bool integers = encoding->getKind() == EncodingKind::int8 || encoding->getKind() == EncodingKind::int4;
+      bool integers =
+          encoding->getKind() == EncodingKind::int8 || encoding->getKind() == EncodingKind::int4;
       if (kind == "f32" && !integers)
         continue;
       if (kind == "f32")

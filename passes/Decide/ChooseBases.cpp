@@ -2,8 +2,9 @@
 //
 // Bases that weights share.
 //
-// Problem: layers of one kind may have something in common, which would have to be stored once. Approach: kinds are the places in a block; all weights of a kind get
-// one base by name, and what each differs from it is left to a low rank. Whether that is much is not asked.
+// Problem: layers of one kind may have something in common, which would have to be stored once.
+// Approach: kinds are the places in a block; all weights of a kind get one base by name, and what
+// each differs from it is left to a low rank. Whether that is much is not asked.
 
 #include "dialects/OTF/Derived.h"
 #include "passes/Decide/Repetition.h"
@@ -30,7 +31,9 @@ struct ChooseBasesPass : otf::impl::ChooseBasesBase<ChooseBasesPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (rank < 1 || rank > 4096 || sweeps < 0 || sweeps > 100) {
-      module.emitError() << getArgument() << ": rank must be from 1 to 4096 and sweeps from 0 to 100, got " << int64_t(rank) << " and " << int64_t(sweeps);
+      module.emitError() << getArgument()
+                         << ": rank must be from 1 to 4096 and sweeps from 0 to 100, got "
+                         << int64_t(rank) << " and " << int64_t(sweeps);
       return signalPassFailure();
     }
     SymbolTable symbols(module);
@@ -38,7 +41,9 @@ struct ChooseBasesPass : otf::impl::ChooseBasesBase<ChooseBasesPass> {
     llvm::SmallPtrSet<Operation *, 4> others;
     module.walk([&](UseOp use) {
       for (Operation *user : use->getUsers())
-        if (auto linear = dyn_cast<LinearOp>(user); !linear || linear.getWindow() || !getElementTypeOrSelf(linear.getInput().getType()).isF32())
+        if (auto linear = dyn_cast<LinearOp>(user);
+            !linear || linear.getWindow() ||
+            !getElementTypeOrSelf(linear.getInput().getType()).isF32())
           others.insert(symbols.lookup(use.getWeight()));
     });
     module.walk([&](LinearOp linear) {
@@ -50,15 +55,20 @@ struct ChooseBasesPass : otf::impl::ChooseBasesBase<ChooseBasesPass> {
       shapes.push_back(cast<WeightOp>(weight).getType());
     Repetition blocks = longestRepetition<Type>(shapes);
     if (blocks.count == 0) {
-      module.emitError() << getArgument() << ": finds no blocks whose weights could share a base (linears of equal shapes that repeat)";
+      module.emitError() << getArgument()
+                         << ": finds no blocks whose weights could share a base (linears of equal "
+                            "shapes that repeat)";
       return signalPassFailure();
     }
-    auto number = [&](int64_t value) { return IntegerAttr::get(IntegerType::get(&getContext(), 64), value); };
+    auto number = [&](int64_t value) {
+      return IntegerAttr::get(IntegerType::get(&getContext(), 64), value);
+    };
     for (size_t i = 0; i != blocks.period; ++i) {
       SmallVector<WeightOp> kind;
       for (size_t block = 0; block != blocks.count; ++block) {
         auto weight = cast<WeightOp>(weights[blocks.start + block * blocks.period + i]);
-        bool fits = weight.getEncoding() && weight.getEncoding()->getKind() == EncodingKind::f16 && isCodedAsLinear(weight) && !others.contains(weight) &&
+        bool fits = weight.getEncoding() && weight.getEncoding()->getKind() == EncodingKind::f16 &&
+                    isCodedAsLinear(weight) && !others.contains(weight) &&
                     !weight->hasAttr(kBaseAttribute) && rankOf(weight) == 0;
         if (fits)
           kind.push_back(weight);
@@ -70,7 +80,8 @@ struct ChooseBasesPass : otf::impl::ChooseBasesBase<ChooseBasesPass> {
       for (WeightOp weight : kind) {
         ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
         weight->setDiscardableAttr(kBaseAttribute, name);
-        weight->setDiscardableAttr(kRankAttribute, number(std::min({int64_t(rank), shape[0], shape[1]})));
+        weight->setDiscardableAttr(kRankAttribute,
+                                   number(std::min({int64_t(rank), shape[0], shape[1]})));
         weight->setDiscardableAttr(kSweepsAttribute, number(sweeps));
         ++numWeights;
       }

@@ -2,8 +2,10 @@
 //
 // Ranks of what is added to coded weights.
 //
-// Problem: a low rank takes the largest directions off a weight's error, and costs bits that finer codes could use. Approach: the same number on every weight for
-// recipes that say so, and, gated, only where it takes more off than these bits would: an error falls to 2^(−2c) of its energy for c bits a weight more.
+// Problem: a low rank takes the largest directions off a weight's error, and costs bits that finer
+// codes could use. Approach: the same number on every weight for recipes that say so, and, gated,
+// only where it takes more off than these bits would: an error falls to 2^(−2c) of its energy for c
+// bits a weight more.
 
 #include "dialects/OTF/Derived.h"
 #include "passes/Encodings.h"
@@ -27,7 +29,8 @@ namespace {
 struct ChooseLowRankPass : otf::impl::ChooseLowRankBase<ChooseLowRankPass> {
   using ChooseLowRankBase::ChooseLowRankBase;
   ChooseLowRankPass() = default;
-  ChooseLowRankPass(ChooseLowRankOptions options, CapturedEnergy captured) : ChooseLowRankBase(std::move(options)), captured(std::move(captured)) {}
+  ChooseLowRankPass(ChooseLowRankOptions options, CapturedEnergy captured)
+      : ChooseLowRankBase(std::move(options)), captured(std::move(captured)) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -36,7 +39,8 @@ struct ChooseLowRankPass : otf::impl::ChooseLowRankBase<ChooseLowRankPass> {
       return signalPassFailure();
     }
     if (gated && !captured) {
-      module.emitError() << getArgument() << ": no model is open to measure what a rank takes off (leave out gated)";
+      module.emitError() << getArgument()
+                         << ": no model is open to measure what a rank takes off (leave out gated)";
       return signalPassFailure();
     }
     SymbolTable symbols(module);
@@ -45,14 +49,15 @@ struct ChooseLowRankPass : otf::impl::ChooseLowRankBase<ChooseLowRankPass> {
       Operation *weight = symbols.lookup(use.getWeight());
       for (Operation *user : use->getUsers()) {
         auto linear = dyn_cast<LinearOp>(user);
-        bool fits = linear && !linear.getWindow() && getElementTypeOrSelf(linear.getInput().getType()).isF32();
+        bool fits = linear && !linear.getWindow() &&
+                    getElementTypeOrSelf(linear.getInput().getType()).isF32();
         (fits ? linears : others).insert(weight);
       }
     });
     for (WeightOp weight : module.getOps<WeightOp>()) {
       std::optional<EncodingAttr> encoding = weight.getEncoding();
-      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) || rankOf(weight) != 0 || !linears.contains(weight) ||
-          others.contains(weight))
+      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) ||
+          rankOf(weight) != 0 || !linears.contains(weight) || others.contains(weight))
         continue;
       auto type = cast<RankedTensorType>(weight.getType());
       double rows = double(type.getDimSize(0)), columns = double(type.getDimSize(1));
@@ -60,7 +65,8 @@ struct ChooseLowRankPass : otf::impl::ChooseLowRankBase<ChooseLowRankPass> {
       if (gated) {
         llvm::Expected<double> fraction = captured(weight, used);
         if (!fraction) {
-          weight.emitOpError() << "cannot be given a rank: " << llvm::toString(fraction.takeError());
+          weight.emitOpError() << "cannot be given a rank: "
+                               << llvm::toString(fraction.takeError());
           return signalPassFailure();
         }
         double bits = 16 * double(used) * (rows + columns) / (rows * columns);
@@ -69,7 +75,8 @@ struct ChooseLowRankPass : otf::impl::ChooseLowRankBase<ChooseLowRankPass> {
           continue;
         }
       }
-      weight->setDiscardableAttr(kRankAttribute, IntegerAttr::get(IntegerType::get(&getContext(), 64), used));
+      weight->setDiscardableAttr(kRankAttribute,
+                                 IntegerAttr::get(IntegerType::get(&getContext(), 64), used));
       ++numWeights;
     }
   }
@@ -79,6 +86,7 @@ struct ChooseLowRankPass : otf::impl::ChooseLowRankBase<ChooseLowRankPass> {
 
 } // namespace
 
-std::unique_ptr<Pass> otf::createChooseLowRank(ChooseLowRankOptions options, CapturedEnergy captured) {
+std::unique_ptr<Pass> otf::createChooseLowRank(ChooseLowRankOptions options,
+                                               CapturedEnergy captured) {
   return std::make_unique<ChooseLowRankPass>(std::move(options), std::move(captured));
 }

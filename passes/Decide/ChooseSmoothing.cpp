@@ -2,8 +2,10 @@
 //
 // Units and references of the channels that coded weights meet.
 //
-// Problem: channels of very different sizes meet columns that share a scale. Approach: what the channel varies by, to a power, moves into the weight, and what it always is
-// into the bias. Both come from the moments that calibration keeps; W c is added up here, while the model's files are open, in f64.
+// Problem: channels of very different sizes meet columns that share a scale. Approach: what the
+// channel varies by, to a power, moves into the weight, and what it always is into the bias. Both
+// come from the moments that calibration keeps; W c is added up here, while the model's files are
+// open, in f64.
 
 #include "lib/Analysis/Statistics.h"
 
@@ -28,7 +30,8 @@ namespace {
 
 constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a transposed file
 
-/// Of a channel's energy, below which what is left after its mean is rounding of the sums, and no deviation.
+/// Of a channel's energy, below which what is left after its mean is rounding of the sums, and no
+/// deviation.
 constexpr double kNoVariance = 1e-12;
 
 /// The population's; 0 for a channel that never varies.
@@ -40,7 +43,8 @@ double deviation(const ChannelStatistics &channels, int64_t k) {
 struct ChooseSmoothingPass : otf::impl::ChooseSmoothingBase<ChooseSmoothingPass> {
   using ChooseSmoothingBase::ChooseSmoothingBase;
   ChooseSmoothingPass() = default;
-  ChooseSmoothingPass(ChooseSmoothingOptions options, WeightReaderFactory open) : ChooseSmoothingBase(std::move(options)), open(std::move(open)) {}
+  ChooseSmoothingPass(ChooseSmoothingOptions options, WeightReaderFactory open)
+      : ChooseSmoothingBase(std::move(options)), open(std::move(open)) {}
 
   void set(WeightOp weight, StringRef name, ArrayRef<float> values) {
     auto type = RankedTensorType::get({int64_t(values.size())}, Float32Type::get(&getContext()));
@@ -48,7 +52,8 @@ struct ChooseSmoothingPass : otf::impl::ChooseSmoothingBase<ChooseSmoothingPass>
   }
 
   /// W c.
-  llvm::Expected<SmallVector<float>> products(WeightReader &reader, WeightOp weight, ArrayRef<float> center) {
+  llvm::Expected<SmallVector<float>> products(WeightReader &reader, WeightOp weight,
+                                              ArrayRef<float> center) {
     auto type = cast<RankedTensorType>(weight.getType());
     int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
     SmallVector<float> result;
@@ -81,13 +86,16 @@ struct ChooseSmoothingPass : otf::impl::ChooseSmoothingBase<ChooseSmoothingPass>
     llvm::SmallPtrSet<Operation *, 4> others;
     module.walk([&](UseOp use) {
       for (Operation *user : use->getUsers())
-        if (auto linear = dyn_cast<LinearOp>(user); !linear || linear.getWindow() || !getElementTypeOrSelf(linear.getInput().getType()).isF32())
+        if (auto linear = dyn_cast<LinearOp>(user);
+            !linear || linear.getWindow() ||
+            !getElementTypeOrSelf(linear.getInput().getType()).isF32())
           others.insert(symbols.lookup(use.getWeight()));
     });
     SmallVector<WeightOp> candidates;
     for (auto weight : module.getOps<WeightOp>())
-      if (weight.getEncoding() && !isPlain(*weight.getEncoding()) && !weight.getKeepsGiven() && isCodedAsLinear(weight) &&
-          !weight->hasAttr(kUnitAttribute) && !weight.getRotation() && !others.contains(weight))
+      if (weight.getEncoding() && !isPlain(*weight.getEncoding()) && !weight.getKeepsGiven() &&
+          isCodedAsLinear(weight) && !weight->hasAttr(kUnitAttribute) && !weight.getRotation() &&
+          !others.contains(weight))
         candidates.push_back(weight);
     if (candidates.empty())
       return;
@@ -138,6 +146,7 @@ struct ChooseSmoothingPass : otf::impl::ChooseSmoothingBase<ChooseSmoothingPass>
 
 } // namespace
 
-std::unique_ptr<Pass> otf::createChooseSmoothing(ChooseSmoothingOptions options, WeightReaderFactory open) {
+std::unique_ptr<Pass> otf::createChooseSmoothing(ChooseSmoothingOptions options,
+                                                 WeightReaderFactory open) {
   return std::make_unique<ChooseSmoothingPass>(std::move(options), std::move(open));
 }

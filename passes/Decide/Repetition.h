@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of a model are what repeats: the shapes of the weights that linears read, in program order, are a word over an alphabet of shapes; its
-// longest part of the form b b b … is the stack of blocks, and b one of them. No name says where blocks begin.
+// Blocks of a model are what repeats: the shapes of the weights that linears read, in program
+// order, are a word over an alphabet of shapes; its longest part of the form b b b … is the stack
+// of blocks, and b one of them. No name says where blocks begin.
 #ifndef OTF_PASSES_DECIDE_REPETITION_H
 #define OTF_PASSES_DECIDE_REPETITION_H
 

@@ -2,9 +2,11 @@
 //
 // y = W x + P (Q x).
 //
-// Problem: what coding loses is larger in some directions of the output than in others. Approach: the largest are kept, as two thin matrices beside the coded
-// one. They are weights like any other, f16, but no file has them: whoever writes the plan makes them from what coding lost. They read what the linear reads
-// before that is quantized. The linear comes last, so that it can take the sum into its epilogue.
+// Problem: what coding loses is larger in some directions of the output than in others. Approach:
+// the largest are kept, as two thin matrices beside the coded one. They are weights like any other,
+// f16, but no file has them: whoever writes the plan makes them from what coding lost. They read
+// what the linear reads before that is quantized. The linear comes last, so that it can take the
+// sum into its epilogue.
 //
 // With a base that weights share, W is the base, and P Q is what this weight differs from it.
 
@@ -38,14 +40,18 @@ struct AddLowRankPass : otf::impl::AddLowRankBase<AddLowRankPass> {
     int64_t rank = rankOf(weight);
     Builder builder(&getContext());
     auto derived = [&](StringRef part) {
-      SmallVector<NamedAttribute> attributes{builder.getNamedAttr("part", builder.getStringAttr(base ? "base_" + part : part)),
-                                             builder.getNamedAttr("of", FlatSymbolRefAttr::get(weight.getSymNameAttr()))};
+      SmallVector<NamedAttribute> attributes{
+          builder.getNamedAttr("part", builder.getStringAttr(base ? "base_" + part : part)),
+          builder.getNamedAttr("of", FlatSymbolRefAttr::get(weight.getSymNameAttr()))};
       if (base)
-        attributes.push_back(builder.getNamedAttr("base", FlatSymbolRefAttr::get(base.getSymNameAttr())));
+        attributes.push_back(
+            builder.getNamedAttr("base", FlatSymbolRefAttr::get(base.getSymNameAttr())));
       return attributes;
     };
-    it->second.left = deriveWeight(symbols, weight, weight.getSymName() + ".left", {type.getDimSize(0), rank}, derived("left"));
-    it->second.right = deriveWeight(symbols, weight, weight.getSymName() + ".right", {rank, type.getDimSize(1)}, derived("right"));
+    it->second.left = deriveWeight(symbols, weight, weight.getSymName() + ".left",
+                                   {type.getDimSize(0), rank}, derived("left"));
+    it->second.right = deriveWeight(symbols, weight, weight.getSymName() + ".right",
+                                    {rank, type.getDimSize(1)}, derived("right"));
     return it->second;
   }
 
@@ -62,8 +68,10 @@ struct AddLowRankPass : otf::impl::AddLowRankBase<AddLowRankPass> {
     for (auto other : getOperation().getOps<WeightOp>())
       if (other->getAttr(kBaseAttribute) == name)
         members.push_back(FlatSymbolRefAttr::get(other.getSymNameAttr()));
-    base = deriveWeight(symbols, weight, name.getValue(), cast<RankedTensorType>(weight.getType()).getShape(),
-                        {builder.getNamedAttr("part", builder.getStringAttr("base")), builder.getNamedAttr("of", builder.getArrayAttr(members))});
+    base = deriveWeight(symbols, weight, name.getValue(),
+                        cast<RankedTensorType>(weight.getType()).getShape(),
+                        {builder.getNamedAttr("part", builder.getStringAttr("base")),
+                         builder.getNamedAttr("of", builder.getArrayAttr(members))});
     ++numBases;
     return base;
   }
@@ -77,7 +85,8 @@ struct AddLowRankPass : otf::impl::AddLowRankBase<AddLowRankPass> {
     SmallVector<otf::Size> thin = sizesOf(type);
     thin.back() = rankOf(weight);
     Value q = useWeight(builder, l, right);
-    Value inner = LinearOp::create(builder, l, tensorType(builder.getF32Type(), thin), linear.getInput(), q, Value());
+    Value inner = LinearOp::create(builder, l, tensorType(builder.getF32Type(), thin),
+                                   linear.getInput(), q, Value());
     Value p = useWeight(builder, l, left);
     Value back = LinearOp::create(builder, l, type, inner, p, Value());
     if (base)
@@ -87,7 +96,9 @@ struct AddLowRankPass : otf::impl::AddLowRankBase<AddLowRankPass> {
       Value coded = tensor::ExtractOp::create(b, l, linear.getResult(), at);
       return arith::AddFOp::create(b, l, coded, tensor::ExtractOp::create(b, l, back, at));
     });
-    linear.getResult().replaceUsesWithIf(sum, [&](OpOperand &use) { return !sum.getDefiningOp()->isProperAncestor(use.getOwner()); });
+    linear.getResult().replaceUsesWithIf(sum, [&](OpOperand &use) {
+      return !sum.getDefiningOp()->isProperAncestor(use.getOwner());
+    });
     ++numLinears;
   }
 
@@ -101,10 +112,13 @@ struct AddLowRankPass : otf::impl::AddLowRankBase<AddLowRankPass> {
       WeightOp weight = weightOf(symbols, linear);
       if (!weight || rankOf(weight) == 0)
         return;
-      bool reads = getElementTypeOrSelf(linear.getInput().getType()).isF32() && !linear.getWindow() && linear.getEpilogue().empty();
+      bool reads = getElementTypeOrSelf(linear.getInput().getType()).isF32() &&
+                   !linear.getWindow() && linear.getEpilogue().empty();
       if (!reads) {
-        linear.emitOpError() << "multiplies by @" << weight.getSymName() << ", whose rank of " << rankOf(weight)
-                             << " is for linears of f32 without window and epilogue (run otf-add-low-rank before otf-encode)";
+        linear.emitOpError() << "multiplies by @" << weight.getSymName() << ", whose rank of "
+                             << rankOf(weight)
+                             << " is for linears of f32 without window and epilogue (run "
+                                "otf-add-low-rank before otf-encode)";
         valid = false;
       }
       found.push_back({linear, weight});

@@ -12,16 +12,18 @@
 
 namespace otf {
 
-/// A matrix (f16) or a vector (f32) of `shape` named `name`, beside `from`, which it is made of as `derived` says. `symbols` renames it on a clash.
-WeightOp deriveWeight(mlir::SymbolTable &symbols, WeightOp from, const llvm::Twine &name, llvm::ArrayRef<int64_t> shape,
-                      llvm::ArrayRef<mlir::NamedAttribute> derived);
+/// A matrix (f16) or a vector (f32) of `shape` named `name`, beside `from`, which it is made of as
+/// `derived` says. `symbols` renames it on a clash.
+WeightOp deriveWeight(mlir::SymbolTable &symbols, WeightOp from, const llvm::Twine &name,
+                      llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<mlir::NamedAttribute> derived);
 
 /// `otf.use` of a matrix as f16, or of a vector.
 mlir::Value useWeight(mlir::OpBuilder &builder, mlir::Location loc, WeightOp weight);
 
 /// tensor.generate of `type` whose element at an index `body` gives.
-mlir::Value generateTensor(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
-                           llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body);
+mlir::Value
+generateTensor(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
+               llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body);
 
 /// The weight that a linear multiplies by, or null for a matrix from elsewhere.
 WeightOp weightOf(mlir::SymbolTable &symbols, LinearOp linear);

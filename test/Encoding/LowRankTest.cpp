@@ -30,7 +30,8 @@ Case draw(int64_t rows, int64_t columns, int64_t samples) {
       made.error.push_back(float(normal(random)));
       made.e(i, k) = made.error.back();
     }
-  made.inputs = Matrix::NullaryExpr(samples, columns, [&](auto, auto k) { return normal(random) / double(1 + k % 17); });
+  made.inputs = Matrix::NullaryExpr(
+      samples, columns, [&](auto, auto k) { return normal(random) / double(1 + k % 17); });
   Matrix moments = made.inputs.transpose() * made.inputs;
   made.moments.assign(moments.data(), moments.data() + moments.size());
   return made;
@@ -45,19 +46,27 @@ double lossOf(const Case &given, const LowRank &low, int64_t rank, bool weighted
 }
 
 TEST(LowRank, LeavesTheSmallerSingularValues) {
-  for (auto [rows, columns, samples] : {std::tuple(24, 40, 300), {40, 24, 300}, {16, 16, 200}, {8, 33, 5}, {33, 8, 100}, {1, 7, 20}})
+  for (auto [rows, columns, samples] : {std::tuple(24, 40, 300),
+                                        {40, 24, 300},
+                                        {16, 16, 200},
+                                        {8, 33, 5},
+                                        {33, 8, 100},
+                                        {1, 7, 20}})
     for (bool weighted : {false, true})
       for (int64_t rank : {int64_t(1), int64_t(4)}) {
         rank = std::min<int64_t>(rank, std::min(rows, columns));
         Case given = draw(rows, columns, samples);
-        LowRank low = bestLowRank(given.error.data(), rows, columns, weighted ? given.moments.data() : nullptr, rank);
+        LowRank low = bestLowRank(given.error.data(), rows, columns,
+                                  weighted ? given.moments.data() : nullptr, rank);
         Matrix outputs = weighted ? Matrix(given.inputs * given.e.transpose()) : given.e;
         Eigen::VectorXd singular = Eigen::JacobiSVD<Matrix>(outputs).singularValues();
-        double total = singular.squaredNorm(), left = total - singular.head(std::min<int64_t>(rank, singular.size())).squaredNorm();
+        double total = singular.squaredNorm(),
+               left = total - singular.head(std::min<int64_t>(rank, singular.size())).squaredNorm();
         EXPECT_NEAR(low.total, total, 1e-9 * total);
         EXPECT_NEAR(low.total - low.captured, left, 1e-9 * total);
         // P and Q are f32.
-        EXPECT_NEAR(lossOf(given, low, rank, weighted), left, 1e-6 * total) << rows << " x " << columns << ", rank " << rank;
+        EXPECT_NEAR(lossOf(given, low, rank, weighted), left, 1e-6 * total)
+            << rows << " x " << columns << ", rank " << rank;
       }
 }
 
@@ -84,7 +93,8 @@ TEST(LowRank, IsNothingForNoError) {
 TEST(LowRank, ASketchIsAlmostAsGood) {
   Case given = draw(90, 120, 400);
   LowRank exact = bestLowRank(given.error.data(), 90, 120, given.moments.data(), 6),
-          sketched = bestLowRank(given.error.data(), 90, 120, given.moments.data(), 6, /*mostExact=*/10);
+          sketched =
+              bestLowRank(given.error.data(), 90, 120, given.moments.data(), 6, /*mostExact=*/10);
   EXPECT_NEAR(sketched.total, exact.total, 1e-9 * exact.total);
   EXPECT_LE(sketched.captured, exact.captured * (1 + 1e-12));
   EXPECT_GT(sketched.captured, 0.99 * exact.captured);

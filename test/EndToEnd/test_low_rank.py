@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a low rank gives back of a coded weight: against numpy, against singular values, and by its bits."""
+import json
+
 import numpy as np
 import otf
 from onnx import helper
@@ -43,6 +45,8 @@ class LowRank(RecipeTest):
                 self.assertEqual([None, "left", "right"], sorted((t.get("derived") for t in parts), key=str))
                 self.assertAlmostEqual(report["linear_bits_per_weight"], 8 * sum(t["bytes"] for t in parts) / (rows * columns))
                 self.assertEqual(report["linears"]["elements"], rows * columns)
+                told = json.loads(otf.succeed(otf.tool("otf-exec"), "info", plan, "--json"))
+                self.assertAlmostEqual(report["total"]["bits"], told["weights"]["total"]["bits"])
                 error = self.weight - coded
                 leaves = [t["leaves_of_error"] for t in parts if "leaves_of_error" in t]
                 self.assertEqual(1, len(leaves))
