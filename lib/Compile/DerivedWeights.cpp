@@ -199,6 +199,42 @@ llvm::Expected<std::vector<float>> DerivedWeights::factor(WeightOp weight, llvm:
   return wanted;
 }
 
+/// The weight whose low rank `weight` is a factor of, or that is like those of a base; null for
+/// vectors.
+static WeightOp decomposed(WeightOp weight) {
+  llvm::StringRef part = derivedPart(weight);
+  return part == "base"                                    ? weight
+         : part.contains("left") || part.contains("right") ? derivedFrom(weight)
+                                                           : WeightOp();
+}
+
+int64_t DerivedWeights::workBytes(WeightOp weight) {
+  WeightOp of = decomposed(weight);
+  if (!of)
+    return 0;
+  auto [rows, columns] = shapeOf(of);
+  bool hasBase = derivedPart(weight).starts_with("base");
+  int64_t beside = hasBase ? 12 * rows * columns : 4 * rows * columns + 8 * columns * columns;
+  int64_t feedback = of.getFeedbackAttr() ? (20 * columns + 550) * columns : 0;
+  return beside + std::max(lowRankBytes(rows, columns), feedback);
+}
+
+int64_t DerivedWeights::keptBytes(WeightOp weight) {
+  if (!decomposed(weight))
+    return 0;
+  return 4 * cast<RankedTensorType>(weight.getType()).getNumElements();
+}
+
+double DerivedWeights::work(WeightOp weight) {
+  WeightOp of = decomposed(weight);
+  if (!of || derivedPart(weight) == "base")
+    return 0;
+  auto [rows, columns] = shapeOf(of);
+  double n = double(rows), k = double(columns), least = std::min(n, k);
+  return (n * k * least + 2 * n * k * k + 20 * least * least * least) /
+         2; // half of it for either factor
+}
+
 void DerivedWeights::account(WeightOp weight, CodingError &error, double &leaves) const {
   llvm::StringRef part = derivedPart(weight);
   WeightOp of = derivedFrom(weight);

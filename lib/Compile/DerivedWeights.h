@@ -41,6 +41,12 @@ public:
   /// The rows of a derived weight of `rows` x `columns`. An error's message is a clause.
   llvm::Expected<WeightRows> of(WeightOp weight, int64_t rows, int64_t columns);
 
+  /// Bytes that making a weight takes at most, and that stay until the last that is derived.
+  static int64_t workBytes(WeightOp weight);
+  static int64_t keptBytes(WeightOp weight);
+  /// Nanoseconds of it, beside coding the weight once more, on a machine of 2025.
+  static double work(WeightOp weight);
+
   /// What stored parts say of the weight that they stand for, once they are written: a left factor,
   /// which part of the error it leaves in `leaves`, and that beside a base, what base and factors
   /// lose of the weight in `error`. Leaves others alone.

@@ -195,7 +195,8 @@ FailureOr<StreamEncoder> StreamEncoder::plan(ModuleOp module) {
   return encoder;
 }
 
-double encodingWork(const StoredWeight &stored) {
+/// Without what it is derived from.
+static double codingWork(const StoredWeight &stored) {
   auto matrix = dyn_cast<MatrixType>(stored.content);
   double elements = double(stored.rows) * double(stored.columns);
   if (!matrix)
@@ -217,6 +218,11 @@ double encodingWork(const StoredWeight &stored) {
   return elements * (5 + (feeds ? 50 + 2 * search : search));
 }
 
+double encodingWork(const StoredWeight &stored) {
+  double work = codingWork(stored) + DerivedWeights::work(stored.weight);
+  return rankOf(stored.weight) != 0 ? 2 * work : work; // the weight is coded once more for its factors
+}
+
 /// What there is of it, where nobody says: of blocks a compilation stays below 150 MB however many threads it has, and factors
 /// are made ahead of their weights.
 static constexpr int64_t kMostBlocks = 32 << 20, kMostFactors = 256 << 20;
@@ -231,10 +237,12 @@ LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *stati
     ++first;
 
   std::vector<FactorSource> sources(weights.size());
-  int64_t block = 0, factors = 0; // the most that one of them takes
+  int64_t block = 0, factors = 0, made = 0, kept = 0; // the most that one of them takes
   for (size_t i = first; i < weights.size(); ++i) {
     StoredWeight &stored = weights[i];
     block = std::max(block, WeightBlocks::blockMemory(stored));
+    made = std::max(made, DerivedWeights::workBytes(stored.weight));
+    kept += DerivedWeights::keptBytes(stored.weight);
     if (!stored.isMatrix())
       continue;
     llvm::Expected<FactorSource> source = FactorSource::of(stored.weight, statistics, stored.tiles->order());
@@ -244,7 +252,7 @@ LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *stati
     if (sources[i])
       factors = std::max(factors, sources[i].workBytes());
   }
-  int64_t least = block + factors + int64_t(threads) * kThreadBytes, mostBlocks = kMostBlocks, mostFactors = kMostFactors;
+  int64_t least = block + factors + made + kept + int64_t(threads) * kThreadBytes, mostBlocks = kMostBlocks, mostFactors = kMostFactors;
   if (options.memory != 0) {
     if (options.memory < least) {
       if (options.refuse)

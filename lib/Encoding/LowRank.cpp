@@ -4,7 +4,8 @@
 // so that a plan has the same bytes everywhere.
 //
 // Where N > K the eigenvectors come from the smaller SᵀEᵀE S, H = S Sᵀ: if u is one of them with
-// eigenvalue λ, E S u / √λ is one of E H Eᵀ.
+// eigenvalue λ, E S u / √λ is one of E H Eᵀ. EᵀE is added up by blocks of rows, so that a head of
+// many rows takes no more memory than its floats.
 
 #include "Encoding/LowRank.h"
 
@@ -23,6 +24,8 @@ using RowMajorDoubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Ei
 
 /// Of the largest eigenvalue: below it there is nothing but rounding, and no direction.
 static constexpr double kNothing = 1e-13;
+
+static constexpr int64_t kBlockRows = 256;
 
 /// The last `rank` eigenvectors of a symmetric matrix, the largest eigenvalue first, and these
 /// values.
@@ -58,49 +61,84 @@ static Matrix signs(int64_t rows, int64_t columns) {
   return result;
 }
 
+/// EᵀE, a block of rows after another.
+static Matrix gram(const Eigen::Map<const RowMajorFloats> &error) {
+  Matrix sum = Matrix::Zero(error.cols(), error.cols());
+  for (int64_t first = 0; first < error.rows(); first += kBlockRows) {
+    int64_t count = std::min(kBlockRows, error.rows() - first);
+    Matrix block = error.middleRows(first, count).cast<double>();
+    sum.selfadjointView<Eigen::Lower>().rankUpdate(block.transpose());
+  }
+  return sum.selfadjointView<Eigen::Lower>();
+}
+
+int64_t lowRankBytes(int64_t rows, int64_t columns) {
+  bool sketched = std::min(rows, columns) > kMostExact;
+  return rows > columns && !sketched
+             ? 8 * 6 * columns * columns
+             : 8 * (3 * rows * columns + 2 * columns * columns + (sketched ? 0 : 3 * rows * rows));
+}
+
 LowRank bestLowRank(const float *error, int64_t rows, int64_t columns, const double *moments,
                     int64_t rank, int64_t mostExact) {
   Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20);
-  Matrix e = Eigen::Map<const RowMajorFloats>(error, rows, columns).cast<double>();
+  Eigen::Map<const RowMajorFloats> given(error, rows, columns);
+  LowRank result;
+  result.left.resize(size_t(rows * rank));
+  result.right.resize(size_t(rank * columns));
+  Eigen::Map<RowMajorFloats> outLeft(result.left.data(), rows, rank),
+      outRight(result.right.data(), rank, columns);
   Matrix h;
   if (moments)
     h = Eigen::Map<const RowMajorDoubles>(moments, columns, columns);
-  auto byMoments = [&](const Matrix &x) -> Matrix { return moments ? Matrix(h * x) : x; }; // H x
-  LowRank result;
-  Matrix he = byMoments(e.transpose()); // H Eᵀ: K x N
-  for (int64_t i = 0; i < rows; ++i)
-    result.total += e.row(i).dot(he.col(i));
-
-  Matrix left;
   Eigen::VectorXd values;
-  if (std::min(rows, columns) > mostExact) {
-    Matrix basis = e * byMoments(signs(columns, std::min(rank + 8, std::min(rows, columns))));
-    for (int sweep = 0; sweep < 2; ++sweep)
-      basis = e * (he * orthogonal(basis));
-    basis = orthogonal(basis);
-    Matrix small = basis.transpose() * (e * (he * basis));
-    left = basis * largest((small + small.transpose()) / 2, rank, values);
-  } else if (rows <= columns) {
-    left = largest(e * he, rank, values);
-  } else {
-    Matrix es = moments ? Matrix(e * root(h)) : e;
-    left = es * largest(es.transpose() * es, rank, values);
+  auto isNothing = [&](int64_t i) { return values[i] <= kNothing * values[0]; };
+
+  if (std::min(rows, columns) <= mostExact && rows > columns) {
+    Matrix squares = gram(given), s = moments ? root(h) : Matrix();
+    Matrix outputs = moments ? Matrix(s.transpose() * squares * s) : squares;
+    result.total = outputs.trace();
+    Matrix inputs = largest(outputs, rank, values); // u, then S u / √λ
+    if (moments)
+      inputs = s * inputs;
     for (int64_t i = 0; i < rank; ++i) {
-      double length = left.col(i).norm();
-      left.col(i) *= length > 0 ? 1 / length : 0;
+      if (isNothing(i))
+        inputs.col(i).setZero();
+      else
+        inputs.col(i) /= std::sqrt(values[i]);
     }
+    for (int64_t first = 0; first < rows; first += kBlockRows) {
+      int64_t count = std::min(kBlockRows, rows - first);
+      Matrix block = given.middleRows(first, count).cast<double>();
+      outLeft.middleRows(first, count) = (block * inputs).cast<float>();
+    }
+    outRight = (inputs.transpose() * squares).cast<float>();
+  } else {
+    Matrix e = given.cast<double>();
+    auto byMoments = [&](const Matrix &x) -> Matrix { return moments ? Matrix(h * x) : x; }; // H x
+    Matrix he = byMoments(e.transpose()); // H Eᵀ: K x N
+    for (int64_t i = 0; i < rows; ++i)
+      result.total += e.row(i).dot(he.col(i));
+    Matrix left;
+    if (std::min(rows, columns) > mostExact) {
+      Matrix basis = e * byMoments(signs(columns, std::min(rank + 8, std::min(rows, columns))));
+      for (int sweep = 0; sweep < 2; ++sweep)
+        basis = e * (he * orthogonal(basis));
+      basis = orthogonal(basis);
+      Matrix small = basis.transpose() * (e * (he * basis));
+      left = basis * largest((small + small.transpose()) / 2, rank, values);
+    } else {
+      left = largest(e * he, rank, values);
+    }
+    for (int64_t i = 0; i < rank; ++i)
+      if (isNothing(i))
+        left.col(i).setZero();
+    outLeft = left.cast<float>();
+    outRight = (left.transpose() * e).cast<float>();
   }
-  for (int64_t i = 0; i < rank; ++i) {
-    if (values[i] <= kNothing * values[0])
-      left.col(i).setZero();
-    else
+  for (int64_t i = 0; i < rank; ++i)
+    if (!isNothing(i))
       result.captured += values[i];
-  }
-  RowMajorDoubles right = left.transpose() * e;
-  result.left.resize(size_t(rows * rank));
-  Eigen::Map<RowMajorFloats>(result.left.data(), rows, rank) = left.cast<float>();
-  result.right.resize(size_t(rank * columns));
-  Eigen::Map<RowMajorFloats>(result.right.data(), rank, columns) = right.cast<float>();
   return result;
 }
 

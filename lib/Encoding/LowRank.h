@@ -15,8 +15,8 @@
 namespace otf {
 
 struct LowRank {
-  std::vector<float>
-      left; ///< P: N x r, row-major, columns of length 1 (0 for a rank that E does not have)
+  /// P: N x r, row-major, columns of length 1 (0 for a rank that E does not have).
+  std::vector<float> left;
   std::vector<float> right; ///< Q: r x K, row-major
   double total = 0;         ///< tr E H Eᵀ
   double captured = 0;      ///< of it, what P Q takes off
@@ -31,6 +31,9 @@ inline constexpr int64_t kMostExact = 4096;
 /// for tests.
 LowRank bestLowRank(const float *error, int64_t rows, int64_t columns, const double *moments,
                     int64_t rank, int64_t mostExact = kMostExact);
+
+/// The most memory that it takes beside its arguments and result, in bytes.
+int64_t lowRankBytes(int64_t rows, int64_t columns);
 
 } // namespace otf
 
