@@ -136,6 +136,19 @@ class Relative(RecipeTest):
         first = [t for t in tensors if not t["vocabulary"] and (t["name"].startswith("w1"))]
         self.assertEqual(report["linear_bits_per_weight"], 8 * sum(t["bytes"] for t in first) / (40 * 64))
         self.assertEqual({"left", "right", "values", None}, {t.get("derived") for t in first})
+        # 5 tiles of 8 rows: int4 codes and f16 scales of 2 groups, f16 factors, of which the right one fills half a tile; s, c and W c are f32.
+        parts = {t["name"]: t["bytes"] for t in first}
+        self.assertEqual(parts, {"w1": 5 * 2 * (128 + 16), "w1.left": 5 * 4 * 8 * 2, "w1.right": 64 * 8 * 2, "w1.unit": 4 * 64, "w1.center": 4 * 64,
+                                 "w1.center_products": 4 * 40})
+
+    def test_units_are_divided_by_where_their_inputs_are_made(self):
+        self.build()
+        self.compile("relative-int4")
+        fused = otf.succeed(otf.tool("otf-compile"), self.model, "--emit=fused", "--recipe=relative-int4")
+        # The model's own input has no maker; those of the second layer are what the first one's epilogue gives.
+        self.assertEqual(1, fused.count("= tensor.generate"))
+        self.assertEqual(2, fused.count("arith.divf"))
+        self.assertEqual(2, fused.count("epilogue {"))
 
     def test_the_built_in_ones_say_so(self):
         printed = lambda name: json.loads(otf.succeed(otf.tool("otf-compile"), f"--recipe={name}", "--print-recipe"))
