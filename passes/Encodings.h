@@ -13,6 +13,12 @@ inline bool isPlain(EncodingAttr encoding) {
   return encoding.getKind() == EncodingKind::f32 || encoding.getKind() == EncodingKind::f16;
 }
 
+/// Whether a linear's weight is coded as a recipe says, and could be coded otherwise: no table, and no codes of the file.
+inline bool isCodedLinear(WeightOp weight) {
+  std::optional<EncodingAttr> encoding = weight.getEncoding();
+  return encoding && !isPlain(*encoding) && !weight.getVocabulary() && !weight.getKeepsGiven();
+}
+
 } // namespace otf
 
 #endif // OTF_PASSES_ENCODINGS_H

@@ -304,6 +304,31 @@ def ChooseBases : OtfPass<"otf-choose-bases"> {
   let dependentDialects = ["::otf::OTFDialect"];
 }
 
+def SpendBudget : OtfPass<"otf-spend-budget"> {
+  let summary = "chooses among encodings what loses least for a budget";
+  let description = [{
+    Gives each coded weight of a linear (not tables, nor codes that the file has) one of `choices`, such that all of them keep the budget and the losses
+    add up to the least possible: what errors of this weight cost the model, as measured, times the error that the encoding makes of a Gaussian. The knapsack is solved
+    exactly, so the sum is never above that of one encoding for all. `otf.foretold` is the loss of each weight, and in words that of the module.
+
+    ```mlir
+    otf.weight @q : tensor<64x64xf32> = ... {encoding = #otf.encoding<planes3x2, group = 0>}
+    otf.weight @v : tensor<64x64xf32> = ... {encoding = #otf.encoding<planes3x2, group = 0>}
+    // otf-spend-budget="budget=2.8bpw choices=planes3x2+planes3x3", where errors of @v cost ten times as much
+    otf.weight @q : tensor<64x64xf32> = ... {encoding = #otf.encoding<planes3x2, group = 0>, otf.foretold = 2.0e-3 : f64}
+    otf.weight @v : tensor<64x64xf32> = ... {encoding = #otf.encoding<planes3x3, group = 0>, otf.foretold = 5.0e-3 : f64}
+    ```
+  }];
+  let options = [
+    Option<"budget", "budget", "std::string", "\"\"", "2.5bpw (linears, everything counted), 1.2GB (all weights) or kl=0.05">,
+    Option<"choices", "choices", "std::string", "\"\"", "encodings, with + between">,
+    Option<"group", "group", "int64_t", "0", "columns that share a scale, as for otf-choose-bits">,
+    Option<"sensitivities", "sensitivities", "std::string", "\"\"", "a file that otf-compile --calibrate made (lib/Analysis/Sensitivities.h)">,
+  ];
+  let statistics = [Statistic<"numWeights", "weights", "Weights given an encoding">];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Rewrite
 //===------------------------------------------------------------------------------------------===//

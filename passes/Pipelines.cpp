@@ -70,6 +70,15 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     rounding.damping = options.feedback;
     manager.addPass(createChooseRounding(rounding));
   }
+  // Whose errors cost how much is known for this rotation and rounding.
+  if (!options.budget.empty()) {
+    SpendBudgetOptions spend;
+    spend.budget = options.budget;
+    spend.choices = options.choices;
+    spend.group = options.group;
+    spend.sensitivities = options.sensitivities;
+    manager.addPass(createSpendBudget(spend));
+  }
   // What is lost is known when all else is.
   if (options.sharedBase)
     manager.addPass(createChooseBases({options.rank, options.sweeps}));
@@ -77,9 +86,10 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     manager.addPass(createChooseLowRank({options.rank, options.rankGate}, std::move(captured)));
 }
 
-void otf::buildRewritePipeline(OpPassManager &manager) {
+void otf::buildRewritePipeline(OpPassManager &manager, bool foldNorms) {
   // Folds are recorded on weights while norms and linears still face each other.
-  manager.addPass(createFoldNorms());
+  if (foldNorms)
+    manager.addPass(createFoldNorms());
   // Linears read relative inputs ...
   manager.addPass(createSmooth());
   // ... rotated ...
@@ -132,7 +142,7 @@ void otf::registerOtfPasses(WeightReaderFactory open) {
       });
   PassPipelineRegistration<>("otf-quantize",
                              "annotated to quantized: matrices and norms follow the decisions",
-                             buildRewritePipeline);
+                             [](OpPassManager &manager) { buildRewritePipeline(manager); });
   PassPipelineRegistration<>(
       "otf-fuse", "quantized to fused: one kernel's work becomes one operator", buildFusePipeline);
   PassPipelineRegistration<>("otf-plan", "fused to planned: kernels, buffers, launches",

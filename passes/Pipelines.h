@@ -40,6 +40,9 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
   Option<double> feedback{*this, "feedback",
                           llvm::cl::desc("damping of error feedback, or 0 for nearest codes"),
                           llvm::cl::init(0.0)};
+  Option<std::string> budget{*this, "budget", llvm::cl::desc("what otf-spend-budget may spend; empty: it is not run")};
+  Option<std::string> choices{*this, "choices", llvm::cl::desc("encodings that otf-spend-budget chooses among, with + between")};
+  Option<std::string> sensitivities{*this, "sensitivities", llvm::cl::desc("a file that otf-compile --calibrate made for recipes with choices")};
   Option<bool> staticGrids{*this, "static-grids",
                            llvm::cl::desc("one grid a tensor for activations of int8 weights"),
                            llvm::cl::init(false)};
@@ -60,8 +63,8 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
 /// imported to annotated.
 void buildDecidePipeline(mlir::OpPassManager &manager, const DecideOptions &options,
                          WeightReaderFactory open = {}, CapturedEnergy captured = {});
-/// annotated to quantized.
-void buildRewritePipeline(mlir::OpPassManager &manager);
+/// annotated to quantized. Without `foldNorms` f32 weights are as in the model.
+void buildRewritePipeline(mlir::OpPassManager &manager, bool foldNorms = true);
 /// quantized to fused.
 void buildFusePipeline(mlir::OpPassManager &manager);
 /// fused to planned.

@@ -31,6 +31,8 @@ inline constexpr llvm::StringLiteral kScoredByAttribute = "otf.scored_by";
 
 /// Whether a row of codes of these magnitudes has exact sums.
 inline bool hasExactSums(double magnitudes) { return magnitudes * 128 <= double(1 << 24); }
+/// Of an otf.weight, f64: what the model loses by this weight's errors, as otf-spend-budget expects. Of a module, in words: all of them.
+inline constexpr llvm::StringLiteral kForetoldAttribute = "otf.foretold";
 
 /// The code of a weight that has a row scale: of which the plan holds Σ codes · x, and otf.row_sums are sums.
 inline double codeOf(float weight, float scale) { return std::clamp(std::rint(double(weight) / double(scale)), -127.0, 127.0); }

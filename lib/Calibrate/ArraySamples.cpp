@@ -18,7 +18,7 @@ namespace {
 
 class ArraySamples : public Samples {
 public:
-  Status create(const runtime::PlanFile &plan, const Sidecar &sidecar, const std::string &folder);
+  Status create(const runtime::PlanFile &plan, const Sidecar *sidecar, const std::string &folder);
 
   size_t count() const override { return samples; }
   Status run(runtime::Session &session, size_t index) override;
@@ -69,11 +69,11 @@ Status ArraySamples::addInput(const runtime::PlanFile &plan, const runtime::Tens
   return {};
 }
 
-Status ArraySamples::create(const runtime::PlanFile &plan, const Sidecar &sidecar, const std::string &folder) {
+Status ArraySamples::create(const runtime::PlanFile &plan, const Sidecar *sidecar, const std::string &folder) {
   name = folder;
   std::set<std::string> known;
   for (const runtime::TensorInfo &input : plan.inputs) {
-    if (sidecar.owns(input.name))
+    if (sidecar && sidecar->owns(input.name))
       continue;
     std::string file(input.name);
     std::replace(file.begin(), file.end(), '/', '_');
@@ -100,7 +100,12 @@ Status ArraySamples::run(runtime::Session &session, size_t index) {
 
 } // namespace
 
-Result<std::unique_ptr<Samples>> makeArraySamples(const runtime::PlanFile &plan, const Sidecar &sidecar, const std::string &folder) {
+Result<std::unique_ptr<Samples>> makeSamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source,
+                                             const SampleOptions &options) {
+  return source.folder.empty() ? makeTextSamples(plan, sidecar, source, options) : makeArraySamples(plan, sidecar, source.folder);
+}
+
+Result<std::unique_ptr<Samples>> makeArraySamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const std::string &folder) {
   auto samples = std::make_unique<ArraySamples>();
   if (Status status = samples->create(plan, sidecar, folder); !status.ok())
     return status;

@@ -3,17 +3,12 @@
 
 #include "lib/Analysis/Statistics.h"
 #include "lib/Calibrate/Samples.h"
+#include "lib/Calibrate/Source.h"
 #include "lib/Compile/Progress.h"
-#include "runtime/Npy.h"
-#include "runtime/RegularFile.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <fcntl.h>
-#include <filesystem>
 #include <unistd.h>
 
 namespace otf {
@@ -23,11 +18,6 @@ using runtime::cat;
 using runtime::Result;
 using runtime::Status;
 
-namespace fs = std::filesystem;
-
-// More of a text is not read: it is a thousand times what calibration takes.
-static constexpr uint64_t kMostText = 64 << 20;
-
 namespace {
 
 class Calibration {
@@ -36,7 +26,6 @@ public:
   CompileStatus run(std::string &made);
 
 private:
-  Status readSource();
   Status observe(const std::map<std::string, std::string> &weights, const std::string &planFile);
   Status check(Sidecar &sidecar, const std::string &when, bool last);
   bool isMade() const;
@@ -44,60 +33,9 @@ private:
   const CalibrationOptions &options;
   Progress progress;
   ModelIdentity model;
-  std::string output, settings, text, textName;
+  Source source;
+  std::string output;
 };
-
-/// Reads the text, or hashes the folder's files by size and time, so that equal runs are known again.
-Status Calibration::readSource() {
-  XXH3_state_t hash;
-  XXH3_128bits_reset(&hash);
-  auto add = [&](std::string_view bytes) { XXH3_128bits_update(&hash, bytes.data(), bytes.size()); };
-  add(cat(kStatisticsFormat.str(), " ", options.tokens, " ", options.window, " ", int(options.allowNonfinite), "\n"));
-  std::error_code error;
-  if (options.source == "default") {
-    textName = "the built-in text";
-    text = defaultText();
-    add(text);
-  } else if (fs::is_directory(options.source, error)) {
-    std::vector<std::string> files;
-    for (fs::directory_iterator at(options.source, error), end; !error && at != end; at.increment(error))
-      if (at->path().extension() == ".npy")
-        files.push_back(at->path().filename().string());
-    if (error)
-      return badInput(options.source, ": cannot be read (", error.message(), ")");
-    std::sort(files.begin(), files.end());
-    for (const std::string &name : files) {
-      Result<runtime::RegularFile> file = runtime::RegularFile::open(options.source + "/" + name);
-      if (!file.ok())
-        return badInput(options.source, "/", name, ": ", file.status().message());
-      Result<std::vector<std::byte>> bytes = file.value().read();
-      if (!bytes.ok())
-        return badInput(options.source, "/", name, ": ", bytes.status().message());
-      add(name);
-      add({reinterpret_cast<const char *>(bytes.value().data()), bytes.value().size()});
-    }
-  } else {
-    Result<runtime::RegularFile> file = runtime::RegularFile::open(options.source);
-    if (!file.ok())
-      return badInput(options.source, ": ", file.status().message(), " (--calibrate takes a text, a folder of .npy files, what it wrote before, default, or none)");
-    textName = options.source;
-    text.resize(size_t(std::min(file.value().size(), kMostText)));
-    size_t done = 0;
-    while (done < text.size()) {
-      ssize_t got = pread(file.value().descriptor(), text.data() + done, text.size() - done, off_t(done));
-      if (got <= 0)
-        return badInput(options.source, ": cannot be read");
-      done += size_t(got);
-    }
-    add(text);
-  }
-  XXH128_hash_t digest = XXH3_128bits_digest(&hash);
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(digest.high64),
-                static_cast<unsigned long long>(digest.low64));
-  settings = digits;
-  return {};
-}
 
 /// Whether the file that would be written is there already.
 bool Calibration::isMade() const {
@@ -106,7 +44,7 @@ bool Calibration::isMade() const {
     llvm::consumeError(there.takeError());
     return false;
   }
-  return there->model() == model.key && there->settings() == settings;
+  return there->model() == model.key && there->settings() == source.settings;
 }
 
 Status Calibration::check(Sidecar &sidecar, const std::string &when, bool last) {
@@ -134,8 +72,7 @@ Status Calibration::observe(const std::map<std::string, std::string> &weights, c
     return sidecar.status();
   Sidecar &statistics = *sidecar.value();
   Result<std::unique_ptr<Samples>> samples =
-      textName.empty() ? makeArraySamples(*plan.value(), statistics, options.source)
-                       : makeTextSamples(*plan.value(), statistics, text, {textName, options.tokens, options.window});
+      makeSamples(*plan.value(), &statistics, source, {options.tokens, options.window});
   if (!samples.ok())
     return samples.status();
   Result<std::unique_ptr<runtime::Device>> device = runtime::makeDevice(*plan.value(), "cpu");
@@ -164,7 +101,7 @@ Status Calibration::observe(const std::map<std::string, std::string> &weights, c
   progress.clear();
   if (size_t left = statistics.weightsLeftOut())
     std::fprintf(stderr, "warning: %s: statistics of %zu weights are NaN or infinite, and left out\n", model.file.c_str(), left);
-  OTF_TRY(statistics.finish({{"format", kStatisticsFormat.str()}, {"model", model.key}, {"source", what}, {"settings", settings}}));
+  OTF_TRY(statistics.finish({{"format", kStatisticsFormat.str()}, {"model", model.key}, {"source", what}, {"settings", source.settings}}));
   std::printf("wrote %s: %s, %.1f s\n", output.c_str(), what.c_str(), progress.seconds());
   return {};
 }
@@ -175,8 +112,11 @@ CompileStatus Calibration::run(std::string &made) {
     std::fprintf(stderr, "error: %s\n", status.message().c_str());
     return status.code() == runtime::Code::device ? CompileStatus::missing : CompileStatus::badInput;
   };
-  if (Status status = readSource(); !status.ok())
-    return fail(status);
+  Result<Source> read = Source::read(
+      options.source, cat(kStatisticsFormat.str(), " ", options.tokens, " ", options.window, " ", int(options.allowNonfinite)));
+  if (!read.ok())
+    return fail(read.status());
+  source = std::move(read.value());
   if (CompileStatus status = identifyModel(options.model, model); status != CompileStatus::done)
     return status;
   output = made = options.output.empty() ? defaultStatistics(model.file) : options.output;
@@ -192,6 +132,7 @@ CompileStatus Calibration::run(std::string &made) {
   compiled.recipe = llvm::cantFail(findRecipe("none"));
   compiled.threads = options.threads;
   compiled.observed = &weights;
+  compiled.quiet = true;
   if (CompileStatus status = compile(compiled); status != CompileStatus::done)
     return status;
   if (weights.empty()) {

@@ -5,6 +5,7 @@
 #define OTF_LIB_CALIBRATE_SAMPLES_H
 
 #include "lib/Calibrate/Sidecar.h"
+#include "lib/Calibrate/Source.h"
 
 #include <memory>
 #include <string>
@@ -23,19 +24,22 @@ public:
   virtual std::string warning(int64_t widest) const = 0;
 };
 
-struct TextOptions {
-  std::string name; ///< in words and errors
-  int64_t tokens, window;
+struct SampleOptions {
+  int64_t tokens, window; ///< of a text: all of them, and those that see each other
 };
+
+/// What `source` has for the inputs of `plan`, but for those that are memory of `sidecar`, which may be null.
+runtime::Result<std::unique_ptr<Samples>> makeSamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source,
+                                                      const SampleOptions &options);
 
 /// Windows of a text for a model of token ids: `tokens` / `window` of them, evenly spread, each from an empty context. Fails where the
 /// plan has no tokenizer or inputs that do not follow from token ids, and where the text has less than one window.
-runtime::Result<std::unique_ptr<Samples>> makeTextSamples(const runtime::PlanFile &plan, const Sidecar &sidecar, std::string_view text,
-                                                          const TextOptions &options);
+runtime::Result<std::unique_ptr<Samples>> makeTextSamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source,
+                                                          const SampleOptions &options);
 
 /// A folder with a file NAME.npy for each input (a '/' in its name is '_'), whose first axis counts samples. A sample keeps that axis, as
 /// a batch of one, where the file has as many axes as the input, and loses it where it has one more. An input of a fixed batch b takes b at a time.
-runtime::Result<std::unique_ptr<Samples>> makeArraySamples(const runtime::PlanFile &plan, const Sidecar &sidecar, const std::string &folder);
+runtime::Result<std::unique_ptr<Samples>> makeArraySamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const std::string &folder);
 
 /// The text of --calibrate=default.
 std::string_view defaultText();

@@ -31,7 +31,7 @@ std::optional<int64_t> constant(const runtime::PlanFile &plan, runtime::SizeId i
 
 class TextSamples : public Samples {
 public:
-  Status create(const runtime::PlanFile &plan, const Sidecar &sidecar, std::string_view text, const TextOptions &options);
+  Status create(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source, const SampleOptions &options);
 
   size_t count() const override { return starts.size(); }
   Status run(runtime::Session &session, size_t index) override;
@@ -46,7 +46,7 @@ public:
 
 private:
   enum class Role : uint8_t { ids, mask, positions, zeros, keep };
-  Status findRoles(const runtime::PlanFile &plan, const Sidecar &sidecar);
+  Status findRoles(const runtime::PlanFile &plan, const Sidecar *sidecar);
   Status feed(runtime::Session &session, std::span<const int32_t> ids, size_t begin, size_t end);
 
   struct Input {
@@ -62,10 +62,10 @@ private:
   std::vector<int32_t> narrow;
 };
 
-Status TextSamples::findRoles(const runtime::PlanFile &plan, const Sidecar &sidecar) {
+Status TextSamples::findRoles(const runtime::PlanFile &plan, const Sidecar *sidecar) {
   bool hasIds = false;
   for (const runtime::TensorInfo &input : plan.inputs) {
-    if (sidecar.owns(input.name))
+    if (sidecar && sidecar->owns(input.name))
       continue;
     Role role;
     if (input.name == "input_ids")
@@ -92,8 +92,8 @@ Status TextSamples::findRoles(const runtime::PlanFile &plan, const Sidecar &side
   return hasIds ? Status() : badInput("input 'input_ids': the model has none, and a text is token ids (give --calibrate a folder of .npy files)");
 }
 
-Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar &sidecar, std::string_view text, const TextOptions &options) {
-  name = options.name;
+Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source, const SampleOptions &options) {
+  name = source.textName;
   window = std::min(options.window, options.tokens);
   OTF_TRY(findRoles(plan, sidecar));
   Result<runtime::LanguageModel> made = runtime::LanguageModel::create(plan, "");
@@ -108,7 +108,7 @@ Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar &sidecar
   auto begin = model.tokenizer->encode("", /*addSpecial=*/true);
   if (begin && !begin->empty())
     prefix.assign(1, begin->front());
-  auto encoded = model.tokenizer->encode(text, /*addSpecial=*/false);
+  auto encoded = model.tokenizer->encode(source.text, /*addSpecial=*/false);
   if (!encoded)
     return badInput(name, ": ", encoded.error().message);
   ids = std::move(*encoded);
@@ -174,10 +174,10 @@ Status TextSamples::run(runtime::Session &session, size_t index) {
 
 } // namespace
 
-Result<std::unique_ptr<Samples>> makeTextSamples(const runtime::PlanFile &plan, const Sidecar &sidecar, std::string_view text,
-                                                 const TextOptions &options) {
+Result<std::unique_ptr<Samples>> makeTextSamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source,
+                                                 const SampleOptions &options) {
   auto samples = std::make_unique<TextSamples>();
-  if (Status status = samples->create(plan, sidecar, text, options); !status.ok())
+  if (Status status = samples->create(plan, sidecar, source, options); !status.ok())
     return status;
   return std::unique_ptr<Samples>(std::move(samples));
 }

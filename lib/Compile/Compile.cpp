@@ -5,6 +5,8 @@
 
 #include "lib/Compile/Compile.h"
 
+#include "dialects/OTF/Codes.h"
+#include "lib/Analysis/Sensitivities.h"
 #include "lib/Analysis/Statistics.h"
 #include "lib/Compile/DerivedWeights.h"
 #include "lib/Compile/ErrorPrinter.h"
@@ -26,6 +28,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -69,6 +72,7 @@ public:
 private:
   CompileStatus status(LogicalResult result);
   LogicalResult findStatistics();
+  LogicalResult findSensitivities();
   LogicalResult import();
   LogicalResult runPasses(Emit stage);
   LogicalResult emitText(llvm::function_ref<void(llvm::raw_ostream &)> print);
@@ -95,6 +99,7 @@ private:
   OwningOpRef<ModuleOp> module;
   bool missing = false;
   std::optional<Statistics> statistics;
+  std::string sensitivities; // a path; empty where nothing is chosen among
 };
 
 } // namespace
@@ -118,8 +123,9 @@ LogicalResult Compilation::import() {
 }
 
 /// The passes that lead to `stage` from the one before.
-static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
-                      const FileSet &files, const Statistics *statistics, bool observe) {
+static void addPasses(OpPassManager &passes, Emit stage, const CompileOptions &options,
+                      const FileSet &files, const Statistics *statistics, const std::string &sensitivities) {
+  const Recipe &recipe = options.recipe;
   auto orPlain = [](const std::string &encoding) {
     return encoding == "given" ? std::string("f32") : encoding;
   };
@@ -153,14 +159,19 @@ static void addPasses(OpPassManager &passes, Emit stage, const Recipe &recipe,
     decide.sweeps = recipe.sweeps;
     if (statistics)
       decide.statistics = statistics->path();
+    if (!sensitivities.empty()) {
+      decide.budget = recipe.budget;
+      decide.choices = llvm::join(recipe.choices, "+");
+      decide.sensitivities = sensitivities;
+    }
     buildDecidePipeline(passes, decide, readWeightsFrom(files), capturedEnergyOf(files, statistics));
     passes.addPass(createKeepGiven({recipe.linear == "given", recipe.vocabulary == "given", recipe.activations == "int8"}, files));
-    if (observe)
+    if (options.observed)
       passes.addPass(createInsertObservers());
     return;
   }
   case Emit::quantized:
-    buildRewritePipeline(passes);
+    buildRewritePipeline(passes, !options.keepNorms);
     return;
   case Emit::fused:
     buildFusePipeline(passes);
@@ -178,7 +189,7 @@ LogicalResult Compilation::runPasses(Emit stage) {
       "", "understanding operators", "choosing encodings", "rewriting", "fusing", "planning"};
   progress.show(doing[size_t(stage)]);
   PassManager passes(&context);
-  addPasses(passes, stage, options.recipe, file->files(), statistics ? &*statistics : nullptr, options.observed != nullptr);
+  addPasses(passes, stage, options, file->files(), statistics ? &*statistics : nullptr, sensitivities);
   if (succeeded(passes.run(*module)))
     return success();
   if (errors.count() != 0)
@@ -334,6 +345,37 @@ LogicalResult Compilation::findStatistics() {
   return success();
 }
 
+std::string defaultSensitivities(const std::string &modelFile) { return modelFile + ".sensitivities.json"; }
+
+std::string describeErrors(const Recipe &recipe) {
+  std::string words = recipe.rounding == "feedback" ? "feedback, damping " + std::to_string(recipe.damping) : "nearest";
+  if (recipe.rotation != "none")
+    words += ", " + recipe.rotation + " rotation of " + std::to_string(recipe.rotationBlock) + ", seed " + std::to_string(recipe.seed);
+  return words;
+}
+
+/// Finds what errors cost, for recipes that choose by it, and sees that it is about this model and such errors.
+LogicalResult Compilation::findSensitivities() {
+  const Recipe &recipe = options.recipe;
+  if (recipe.choices.empty() || options.uniform)
+    return success();
+  std::string path = options.sensitivities.empty() ? defaultSensitivities(file->path().str()) : options.sensitivities;
+  if (std::error_code ignored; options.sensitivities.empty() && !std::filesystem::exists(path, ignored))
+    return fail(file->path() + ": recipe '" + recipe.name +
+                "' spends its budget by what errors of each weight cost, which is not known (give --calibrate=TEXT, or a folder of .npy)");
+  llvm::Expected<Sensitivities> opened = Sensitivities::open(path);
+  if (!opened)
+    return fail(llvm::toString(opened.takeError()));
+  std::string key = modelKey(*module, file->files()), errors = describeErrors(recipe);
+  if (opened->model != key)
+    return fail(path + ": this was measured on another model (on " + opened->model + ", and " + file->path() + " is " + key + "; calibrate again)");
+  if (opened->errors != errors)
+    return fail(path + ": this was measured for other errors (" + opened->errors + ") than recipe '" + recipe.name + "' makes (" + errors +
+                "; calibrate again)");
+  sensitivities = path;
+  return success();
+}
+
 void Compilation::summarise(const StreamEncoder &weights, const std::vector<Section> &sections) {
   uint64_t size = plan::kSectionAlignment + weights.sectionBytes();
   for (const Section &section : sections)
@@ -349,6 +391,8 @@ void Compilation::summarise(const StreamEncoder &weights, const std::vector<Sect
     out << llvm::format(" (layers %.3f, vocabulary %.3f)", totals.layers.bits(),
                         totals.vocabulary.bits());
   out << llvm::format(", %.1f s\n", progress.seconds());
+  if (auto foretold = (*module)->getAttrOfType<StringAttr>(kForetoldAttribute))
+    out << options.recipe.budget << " were spent on " << foretold.getValue() << "\n";
 }
 
 /// What the plan of a dry run would take to run.
@@ -524,12 +568,12 @@ LogicalResult Compilation::emitPlan() {
       return fail(options.report + ": cannot be written (" + llvm::toString(std::move(error)) +
                   ")");
   }
-  if (options.observed) {
+  if (options.observed)
     for (auto weight : module->getOps<WeightOp>())
       if (auto set = weight->getAttrOfType<StringAttr>("otf.observed"))
         (*options.observed)[weight.getSymName().str()] = set.getValue().str();
+  if (options.quiet)
     return success();
-  }
   summarise(*weights, sections);
   if (options.dryRun && failed(foretell(*metadata)))
     return failure();
@@ -556,7 +600,7 @@ CompileStatus Compilation::identify(ModelIdentity &identity) {
 }
 
 CompileStatus Compilation::run() {
-  if (failed(import()) || failed(checkOutput()) || failed(findStatistics()))
+  if (failed(import()) || failed(checkOutput()) || failed(findStatistics()) || failed(findSensitivities()))
     return status(failure());
   Emit last = options.emit > Emit::planned ? Emit::planned : options.emit;
   for (int stage = int(Emit::imported); stage <= int(last); ++stage)
@@ -579,6 +623,10 @@ CompileStatus Compilation::run() {
   case Emit::plan:
     return status(emitPlan());
   default:
+    if (options.decided) {
+      options.decided(*module);
+      return status(success());
+    }
     return status(emitText([&](auto &out) { module->print(out); }));
   }
 }

@@ -7,9 +7,14 @@
 
 #include "lib/Compile/Recipe.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+namespace mlir {
+class ModuleOp;
+}
 
 namespace otf {
 
@@ -34,9 +39,14 @@ struct CompileOptions {
   /// What --calibrate made. Empty: for recipes that use statistics, those beside the model (defaultStatistics) if there are any.
   std::string statistics;
   bool ignoreStatistics = false; ///< also those beside the model
+  std::string sensitivities; ///< the same for recipes that choose among encodings (defaultSensitivities)
   /// If not null, the plan observes what its linears read (otf-insert-observers), and this becomes the set of each weight by name.
-  /// Nothing is printed then.
   std::map<std::string, std::string> *observed = nullptr;
+  bool quiet = false;     ///< nothing but errors is printed
+  bool keepNorms = false; ///< gains of norms are not folded into weights, which are as in the model
+  bool uniform = false;   ///< a recipe that chooses among encodings takes the first for all
+  /// Hears of the annotated module, with emit of annotated; the text is then not written.
+  std::function<void(mlir::ModuleOp)> decided;
 };
 
 /// Exit statuses of tools.
@@ -53,6 +63,12 @@ CompileStatus identifyModel(const std::string &model, ModelIdentity &identity);
 
 /// Where a calibration is kept and looked for: model.onnx.calibration.safetensors beside model.onnx.
 std::string defaultStatistics(const std::string &modelFile);
+
+/// Where what errors cost is kept and looked for: model.onnx.sensitivities.json.
+std::string defaultSensitivities(const std::string &modelFile);
+
+/// How errors of a recipe's codes are made, in words: what they cost is known for those alone.
+std::string describeErrors(const Recipe &recipe);
 
 /// Errors go to standard error, a line each: "error: <file>: <node or tensor>: <what> (<why>)".
 /// Unless it is done, no file has been made or changed.

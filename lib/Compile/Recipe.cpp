@@ -4,6 +4,7 @@
 // here, before a model is opened; each check names the key, what was found and what would do.
 
 #include "lib/Compile/Recipe.h"
+#include "lib/Analysis/Budget.h"
 #include "lib/Encoding/Rotation.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -27,6 +28,7 @@ using Json = nlohmann::ordered_json;
 // are quantized on both sides.
 // The vocabulary is kept wider than the linears: an embedding row has no neighbours that average
 // its error away.
+// `auto` spends a budget on linears by what their errors cost.
 // `gptq4` rounds what `rtn4` rounds, by what it multiplies; `ldlq2` to `ldlq4` do so with `planes2` to `planes4`, rotated first.
 static Recipe ldlq(const char *name, const char *linear) {
   return {.name = name, .linear = linear, .vocabulary = "int8", .group = 0, .vocabularyGroup = 32, .rotation = "kronecker",
@@ -58,6 +60,8 @@ static const Recipe builtin[] = {
     relative("relative-int4", "int4", 32, "f32", 16),
     relative("relative-int8", "int8", 128, "row", 0),
     relative("relative-w4a8", "int4", 32, "row", 16),
+    {.name = "auto", .linear = "planes3x3", .vocabulary = "int8", .group = 0, .vocabularyGroup = 32, .rotation = "kronecker", .seed = 1,
+     .rounding = "feedback", .choices = {"planes3x1", "planes3x2", "planes3x3", "planes3x4", "int8"}, .budget = "4bpw"},
 };
 
 static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f16",       "int8",      "int4",
@@ -66,7 +70,7 @@ static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f
 static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
                                                "outliers", "activations", "vocabulary-group",
                                                "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed", "rounding", "damping",
-                                               "rank", "rank-gate", "power", "center", "tied-head", "scope", "base", "sweeps"};
+                                               "rank", "rank-gate", "power", "center", "tied-head", "scope", "base", "sweeps", "choices", "budget"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -251,6 +255,40 @@ static void readHeads(Reader &reader, Recipe &recipe) {
     reader.complain("'scope' must be linear, not " + llvm::Twine(scope->dump()) + " (one order of channels for the whole model is not supported; each linear orders its own)");
 }
 
+llvm::Error setBudget(Recipe &recipe, llvm::StringRef budget) {
+  if (recipe.choices.empty())
+    return llvm::createStringError("recipe '" + recipe.name + "' has nothing to choose among, so it takes no budget (take auto, or a file with \"choices\")");
+  if (llvm::Expected<Budget> parsed = parseBudget(budget); !parsed)
+    return parsed.takeError();
+  recipe.budget = budget.str();
+  return llvm::Error::success();
+}
+
+static void readChoices(Reader &reader, Recipe &recipe) {
+  if (const Json *choices = reader.find("choices", Json::value_t::array, "an array of encodings")) {
+    for (const Json &choice : *choices) {
+      std::string name = choice.is_string() ? choice.get<std::string>() : choice.dump();
+      bool isKnown = name == "int8" || name == "int4" || llvm::StringRef(name).starts_with("planes");
+      if (!choice.is_string() || !isKnown || !llvm::is_contained(encodings, name))
+        reader.complain("'choices' names '" + name + "', and may name int4, int8 and planes");
+      if (llvm::is_contained(recipe.choices, name))
+        reader.complain("'choices' names '" + name + "' twice");
+      recipe.choices.push_back(name);
+    }
+    if (!llvm::is_contained(recipe.choices, recipe.linear))
+      reader.complain("'linear' must be one of 'choices', and is " + recipe.linear);
+    if (recipe.outliers > 0 || recipe.power >= 0 || recipe.base != "none" || recipe.activations == "static")
+      reader.complain("'choices' go with none of 'outliers', 'power', 'base' and 'activations' of static");
+  }
+  if (const Json *budget = reader.find("budget", Json::value_t::string, "a string")) {
+    if (recipe.choices.empty())
+      reader.complain("'budget' needs 'choices'");
+    else if (llvm::Error error = setBudget(recipe, budget->get<std::string>()))
+      reader.complain("'budget': " + llvm::toString(std::move(error)));
+  } else if (!recipe.choices.empty())
+    reader.complain("'choices' need a 'budget'");
+}
+
 llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source) {
   Json json;
   try {
@@ -345,6 +383,7 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
   readRelative(reader, recipe);
   readRank(reader, recipe);
   readHeads(reader, recipe);
+  readChoices(reader, recipe);
   if (!reader.complaint.empty())
     return llvm::createStringError(reader.complaint);
   return recipe;
@@ -394,6 +433,10 @@ std::string printRecipe(const Recipe &recipe) {
     json["rank-gate"] = recipe.rankGate;
   if (recipe.tiedHead != "shared")
     json["tied-head"] = recipe.tiedHead;
+  if (!recipe.choices.empty()) {
+    json["choices"] = recipe.choices;
+    json["budget"] = recipe.budget;
+  }
   return json.dump(2) + "\n";
 }
 

@@ -21,6 +21,8 @@
 // most "rotation-block" columns, with random signs if "seed" is not 0. "fit": "joint" fits both levels of ternary_sign together,
 // "published" one after the other. "head": "linear" codes a head that is not the embedding table too as a linear, "vocabulary" as a table.
 // "rounding": "feedback" chooses codes with the calibration's statistics (otf-choose-rounding), "nearest" without; "damping" steadies it.
+// "choices": ["planes3x2", "planes3x3"] lets each linear have the one of these that loses least for all of the "budget" (2.5bpw, 1.2GB or kl=0.05:
+// lib/Analysis/Budget.h), by what --calibrate has measured (otf-spend-budget); "linear" is one of them.
 // "keep-first" and "keep-last" are numbers of transformer blocks whose linears stay f16 (otf-keep-blocks).
 //
 // "rank" adds the best low rank of what coding loses to each linear (otf-choose-low-rank), with "rank-gate" of "break-even" only where that pays. "power" makes inputs relative to their deviation to
@@ -61,7 +63,12 @@ struct Recipe {
   bool center = false;
   std::string tiedHead = "shared", base = "none";
   int64_t sweeps = 0;
+  std::vector<std::string> choices;
+  std::string budget; ///< set where there are choices
 };
+
+/// What --budget asks instead of the recipe's own budget. An error's message is one sentence.
+llvm::Error setBudget(Recipe &recipe, llvm::StringRef budget);
 
 /// Names of the recipes that are built in, the default first.
 std::vector<llvm::StringRef> builtinRecipes();

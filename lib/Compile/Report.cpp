@@ -159,6 +159,8 @@ static Json json(const StoredWeight &weight) {
     tensor["fit"] = "joint";
   if (decided.getFeedback())
     tensor["rounding"] = "feedback";
+  if (auto foretold = decided->getAttrOfType<mlir::FloatAttr>(kForetoldAttribute))
+    tensor["foretold_loss"] = foretold.getValueAsDouble();
   tensor["bytes"] = weight.size;
   tensor["bits"] = weight.size ? weight.bitsPerWeight() : 0;
   tensor["relative_error"] = weight.error.relative();

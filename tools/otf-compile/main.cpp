@@ -5,6 +5,7 @@
 
 #include "lib/Analysis/Statistics.h"
 #include "lib/Calibrate/Calibrate.h"
+#include "lib/Calibrate/Sensitivity.h"
 #include "lib/Compile/Compile.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -53,7 +54,11 @@ static int parseAndRun(int argc, char **argv) {
   auto *model = app.add_option("model", options.model, "ONNX file, or folder with a model.onnx");
   app.add_option("-o,--output", options.output,
                  "plan file; for text: file, or - for standard output");
-  app.add_option("--recipe", recipe, known + ", or a JSON file")->capture_default_str();
+  auto *named = app.add_option("--recipe", recipe, known + ", or a JSON file")->capture_default_str();
+  std::string budget;
+  auto *asked = app.add_option("--budget", budget,
+                               "what recipe auto, or a file with choices, may spend: 2.5bpw (bits a weight of linears, everything counted), "
+                               "1.2GB (all weights) or kl=0.05; with no --recipe, auto takes it");
   app.add_flag("--print-recipe", printRecipe, "print the recipe as JSON and stop");
   app.add_option("--target", targets, "cpu, cuda or both: cpu,cuda")
       ->delimiter(',')
@@ -109,12 +114,19 @@ static int parseAndRun(int argc, char **argv) {
     return usageError(error.what());
   }
 
+  if (asked->count() && !named->count())
+    recipe = "auto";
   llvm::Expected<otf::Recipe> found = otf::findRecipe(recipe);
   if (!found) {
     std::fprintf(stderr, "error: %s\n", llvm::toString(found.takeError()).c_str());
     return 1;
   }
   options.recipe = std::move(*found);
+  if (asked->count())
+    if (llvm::Error error = otf::setBudget(options.recipe, budget)) {
+      std::fprintf(stderr, "error: --budget: %s\n", llvm::toString(std::move(error)).c_str());
+      return 1;
+    }
   if (printRecipe) {
     std::fputs(otf::printRecipe(options.recipe).c_str(), stdout);
     return 0;
@@ -158,6 +170,11 @@ static int parseAndRun(int argc, char **argv) {
     calibration.threads = options.threads;
     if (otf::CompileStatus status = otf::calibrate(calibration, options.statistics); status != otf::CompileStatus::done)
       return int(status);
+    if (!options.recipe.choices.empty()) {
+      otf::SensitivityOptions measured{options.model, calibration.source, options.recipe, options.statistics, {}, options.threads};
+      if (otf::CompileStatus status = otf::measureSensitivities(measured, options.sensitivities); status != otf::CompileStatus::done)
+        return int(status);
+    }
   } else if (calibrate->count()) {
     options.statistics = calibration.source;
   }
