@@ -208,11 +208,11 @@ static double codingWork(const StoredWeight &stored) {
   switch (matrix.getEncoding().getKind()) {
   case EncodingKind::planes3x1: search = 30; break;
   case EncodingKind::planes4x1: search = 60; break;
-  case EncodingKind::planes3x2: search = 60; break;
-  case EncodingKind::planes4x2: search = 500; break;
-  case EncodingKind::planes3x3: search = 300; break;
-  case EncodingKind::planes3x4: search = 1000; break;
-  case EncodingKind::planes4x3: search = 1500; break;
+  case EncodingKind::planes3x2: search = 70; break;
+  case EncodingKind::planes4x2: search = 310; break;
+  case EncodingKind::planes3x3: search = 230; break;
+  case EncodingKind::planes3x4: search = 480; break;
+  case EncodingKind::planes4x3: search = 470; break;
   default: break;
   }
   return elements * (5 + (feeds ? 50 + 2 * search : search));

@@ -26,12 +26,14 @@ double planesScale(EncodingKind kind, double meanSquare) { return std::sqrt(mean
 
 namespace {
 
-/// One group of every row of a tile: `chunks` blocks a row, the last of which may be short.
+/// One group of every row of a tile: `chunks` blocks a row, the last of which may be short. Where they are many, a part of them says
+/// the scale: of 256 weights the least-squares scale is within half a percent at 4 bits, and 2 percent at 2 bits, which costs
+/// a two-hundredth of the error.
 class GroupEncoder {
 public:
   GroupEncoder(EncodingKind kind, int64_t rows, int64_t chunks)
       : kind(kind), code(planesCode(kind)), rows(rows), chunks(chunks), targets(size_t(rows * chunks * 32)),
-        decoded(targets.size()), scales(size_t(rows * chunks)) {
+        decoded(targets.size()), scales(size_t(rows * chunks)), stride(std::max(int64_t(1), std::min(kMostStride, chunks / kSample))) {
     for (Try *t : {&first, &second})
       t->words.resize(size_t(rows * chunks * code.planes));
   }
@@ -54,16 +56,20 @@ public:
       power[r] = squares;
       first.scale[r] = doubleToHalf(planesScale(kind, squares / double(count)));
     }
-    if (!search(encoder, first, weights, count, /*draft=*/true))
+    if (!search(encoder, first, weights, count, stride, /*draft=*/true))
       return false;
     for (int64_t r = 0; r < rows; ++r)
       second.scale[r] = first.fitted[r];
-    return search(encoder, second, weights, count, /*draft=*/false);
+    if (!search(encoder, second, weights, count, 1, /*draft=*/false))
+      return false;
+    for (int64_t r = 0; r < rows; ++r)
+      refit(second, r);
+    return true;
   }
 
   /// Writes the better words and scale of a row of the group whose chunks begin at `at`.
   void put(int64_t r, uint8_t *at) {
-    const Try &best = second.error[r] < first.error[r] ? second : first;
+    const Try &best = stride > 1 || second.error[r] < first.error[r] ? second : first;
     int64_t chunk = 32 * code.planes;
     // Where even that loses more than the weights are, they are zeros.
     bool zero = best.error[r] > power[r];
@@ -76,34 +82,63 @@ private:
   struct Try {
     std::vector<uint32_t> words;
     uint16_t scale[kTileRows], fitted[kTileRows];
-    double error[kTileRows];
+    double error[kTileRows], product[kTileRows], square[kTileRows]; ///< Σ (t − d)², Σ t d, Σ d²
   };
 
-  bool search(TrellisEncoder &encoder, Try &t, const std::vector<float> &weights, int64_t count, bool draft) {
+  static constexpr int64_t kSample = 4, kMostStride = 4; ///< chunks
+
+  /// The scale that fits the codes that were found.
+  void refit(Try &t, int64_t r) const {
+    double ratio = double(halfToFloat(t.fitted[r])) / halfToFloat(t.scale[r]);
+    double error = power[r] - 2 * ratio * t.product[r] + ratio * ratio * t.square[r];
+    if (halfIsFinite(t.fitted[r]) && error < t.error[r]) {
+      t.scale[r] = t.fitted[r];
+      t.error[r] = error;
+    }
+  }
+
+  /// Of every `step`-th chunk, one row after another.
+  bool search(TrellisEncoder &encoder, Try &t, const std::vector<float> &weights, int64_t count, int64_t step, bool draft) {
+    int64_t used = (chunks + step - 1) / step;
     for (int64_t r = 0; r < rows; ++r) {
       if (!halfIsFinite(t.scale[r]))
         return false;
-      std::fill_n(scales.begin() + r * chunks, chunks, halfToFloat(t.scale[r]));
+      std::fill_n(scales.begin() + r * used, used, halfToFloat(t.scale[r]));
+    }
+    auto sampled = [&](const std::vector<float> &all) {
+      std::vector<float> result(size_t(rows * used * 32));
+      for (int64_t b = 0; b < rows * used; ++b)
+        std::copy_n(all.begin() + (b / used * chunks + b % used * step) * 32, 32, result.begin() + b * 32);
+      return result;
+    };
+    std::vector<float> someTargets, someWeights;
+    if (step > 1) {
+      someTargets = sampled(targets);
+      someWeights = weights.empty() ? weights : sampled(weights);
     }
     TrellisBlocks blocks;
-    blocks.count = rows * chunks;
-    blocks.targets = targets.data();
+    blocks.count = rows * used;
+    blocks.targets = step > 1 ? someTargets.data() : targets.data();
     blocks.scales = scales.data();
-    blocks.weights = weights.empty() ? nullptr : weights.data();
+    blocks.weights = weights.empty() ? nullptr : step > 1 ? someWeights.data() : weights.data();
     blocks.weightStride = 32;
     blocks.draft = draft;
     blocks.words = t.words.data();
     blocks.decoded = decoded.data();
     encoder.encode(blocks);
     for (int64_t r = 0; r < rows; ++r) {
-      const float *d = decoded.data() + r * chunks * 32;
+      const float *d = decoded.data() + r * used * 32, *wanted = blocks.targets + r * used * 32;
       double scale = halfToFloat(t.scale[r]), product = 0, square = 0, error = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        product += double(row(r)[i]) * d[i];
+      // Of the last chunk, what is no padding.
+      int64_t real = (chunks - 1) % step == 0 ? used * 32 - (chunks * 32 - count) : used * 32;
+      for (int64_t i = 0; i < real; ++i) {
+        product += double(wanted[i]) * d[i];
         square += double(d[i]) * d[i];
-        error += (double(row(r)[i]) - d[i]) * (double(row(r)[i]) - d[i]);
+        error += (double(wanted[i]) - d[i]) * (double(wanted[i]) - d[i]);
       }
       t.error[r] = error;
+      t.product[r] = product;
+      t.square[r] = square;
       t.fitted[r] = square > 0 && product > 0 ? doubleToHalf(scale * product / square) : t.scale[r];
     }
     return true;
@@ -113,6 +148,7 @@ private:
   const PlanesCode &code;
   int64_t rows, chunks;
   std::vector<float> targets, decoded, scales;
+  int64_t stride; ///< of chunks that a draft looks at
   double power[kTileRows];
   Try first, second;
 };

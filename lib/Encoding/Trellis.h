@@ -4,10 +4,10 @@
 // of neighbours overlap, so the words are a closed walk in a trellis of 2^((w−1)k) states with 2^k branches each.
 //
 // - With few states (planes3x1, 3x2, 4x1, 4x2) every state is tried as the first one, and the walk found is the best there is.
-// - With more, an open search whose ends are at column 16 says the state at column 0, a search that is closed there gives a walk, and
-//   another, closed at column 16 with the state of that walk, can only improve it. Then the same from a second place, and the better one.
+// - With more, an open search says the state at a column, and a search that is closed there gives a walk; that from two columns, and the
+//   better walk (TrellisNarrow.h).
 //
-// Costs are 16-bit integers, and many blocks are searched at once, one a lane. A block's result depends on that block only: not on its
+// Costs are integers of 16 bits, or of 8 with many states, and many blocks are searched at once, one a lane. A block's result depends on that block only: not on its
 // neighbours, the number of threads or the machine.
 #ifndef OTF_ENCODING_TRELLIS_H
 #define OTF_ENCODING_TRELLIS_H

@@ -29,7 +29,10 @@ constexpr int kAttempts = 8; ///< each with units sixteen times as coarse
 
 constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
 
+template <EncodingKind kind> class Narrow;
+
 template <EncodingKind kind> class Search final : public TrellisEncoder::Engine {
+  friend class Narrow<kind>;
   static constexpr const PlanesCode &code = planesCode(kind);
   static constexpr int kDigits = 1 << code.planes;
   static constexpr int kStates = power(kDigits, code.window - 1);
@@ -65,6 +68,16 @@ template <EncodingKind kind> class Search final : public TrellisEncoder::Engine 
     }
   };
   static constexpr Values values{};
+
+  /// Byte offsets of the metrics of `values.row`, for vectors of 32 bytes.
+  struct Places {
+    uint16_t of[kStates * kDigits] = {};
+    constexpr Places() {
+      for (int i = 0; i < kStates * kDigits; ++i)
+        of[i] = uint16_t(values.row[i] * 32);
+    }
+  };
+  static constexpr Places places{};
 
   Costs metric[kColumns][values.count];
   Costs history[kColumns + 1][kStates];
@@ -228,24 +241,33 @@ template <EncodingKind kind> class Search final : public TrellisEncoder::Engine 
     return __builtin_elementwise_min(first, second);
   }
 
-  /// Blocks first … first + count − 1.
-  void lanes(const TrellisBlocks &blocks, int64_t first, int count) {
+  /// A column of a block, in sums.
+  struct Column {
+    float nearest, shift, weight;
+  };
+  static Column columnOf(const TrellisBlocks &blocks, int64_t b, int i) {
+    float scale = blocks.scales[b];
+    float x = scale > 0 ? blocks.targets[b * blocks.targetStride + i] / scale + float(code.offset) : 0;
+    x = std::min(std::max(x, -1e6f), 1e6f);
+    float nearest = float(int(std::min(std::max(x, 0.0f), 127.0f) + 0.5f));
+    return {nearest, nearest - 2 * x, blocks.weights ? blocks.weights[b * blocks.weightStride + i] : 1};
+  }
+  static constexpr float typical = float(code.error / (code.step * code.step)); ///< cost of a column
+
+  /// `count` blocks, those that `which` numbers.
+  void lanes(const TrellisBlocks &blocks, const int64_t *which, int count) {
     Floats unit{};
     for (int l = 0; l < kLanes; ++l) {
-      int64_t b = first + std::min(l, count - 1); // lanes to spare repeat the last
-      float scale = blocks.scales[b], sum = 0;
+      int64_t b = which[std::min(l, count - 1)]; // lanes to spare repeat the last
+      float sum = 0;
       for (int i = 0; i < kColumns; ++i) {
-        float x = scale > 0 ? blocks.targets[b * blocks.targetStride + i] / scale + float(code.offset) : 0;
-        float w = blocks.weights ? blocks.weights[b * blocks.weightStride + i] : 1;
-        x = std::min(std::max(x, -1e6f), 1e6f);
-        float nearest = float(int(std::min(std::max(x, 0.0f), 127.0f) + 0.5f));
-        target[i][l] = nearest;
-        shift[i][l] = nearest - 2 * x;
-        weight[i][l] = w;
-        sum += w;
+        Column column = columnOf(blocks, b, i);
+        target[i][l] = column.nearest;
+        shift[i][l] = column.shift;
+        weight[i][l] = column.weight;
+        sum += column.weight;
       }
-      constexpr float typical = float(code.error / (code.step * code.step));
-      unit[l] = scale > 0 && sum > 0 ? kTypical / (typical * sum) : 0;
+      unit[l] = blocks.scales[b] > 0 && sum > 0 ? kTypical / (typical * sum) : 0;
     }
     bool done[kLanes] = {};
     for (int attempt = 0, left = count; left > 0; ++attempt, unit *= 1.0f / 16) {
@@ -255,18 +277,18 @@ template <EncodingKind kind> class Search final : public TrellisEncoder::Engine 
         if (!done[l] && (total[l] != kNever || attempt == kAttempts)) {
           done[l] = true;
           --left;
-          put(blocks, first + l, l);
+          put(blocks, which[l], walk[l]);
         }
     }
   }
 
-  void put(const TrellisBlocks &blocks, int64_t b, int lane) const {
+  void put(const TrellisBlocks &blocks, int64_t b, const uint8_t *digits) const {
     uint32_t words[4] = {};
     float scale = blocks.scales[b];
     if (scale > 0)
       for (int i = 0; i < kColumns; ++i)
         for (int p = 0; p < code.planes; ++p)
-          words[p] |= uint32_t(walk[lane][i] >> p & 1) << i;
+          words[p] |= uint32_t(digits[i] >> p & 1) << i;
     for (int p = 0; p < code.planes; ++p)
       blocks.words[b * code.planes + p] = words[p];
     if (blocks.decoded)
@@ -274,12 +296,61 @@ template <EncodingKind kind> class Search final : public TrellisEncoder::Engine 
         blocks.decoded[b * blocks.decodedStride + i] = scale * float(planesSum(code, words, 1, i) - code.offset);
   }
 
+  /// Of a column, beside the mean: where it is more, 8 bits are too few.
+  static constexpr float kMostWeight = 4;
+
+  /// Blocks from `first` on, as many as go into the lanes.
+  void narrowly(const TrellisBlocks &blocks, int64_t first) {
+    int count = int(std::min<int64_t>(Narrow<kind>::width, blocks.count - first));
+    bool isWide[Narrow<kind>::width] = {};
+    for (int l = 0; l < Narrow<kind>::width; ++l) {
+      int64_t b = first + std::min(l, count - 1);
+      float sum = 0, most = 0;
+      int counting = 0; // columns that do
+      for (int i = 0; i < kColumns; ++i) {
+        Column column = columnOf(blocks, b, i);
+        narrow->set(l, i, column.nearest, column.shift, column.weight);
+        sum += column.weight;
+        most = std::max(most, column.weight);
+        counting += column.weight > 0;
+      }
+      narrow->setUnit(l, blocks.scales[b] > 0 && sum > 0 ? float(counting) / (typical * sum) : 0);
+      isWide[l] = most * float(counting) > kMostWeight * sum;
+    }
+    narrow->search(blocks.draft);
+    int64_t left[Narrow<kind>::width];
+    int lefts = 0;
+    for (int l = 0; l < count; ++l)
+      if (const uint8_t *digits = narrow->found(l); digits && !isWide[l])
+        put(blocks, first + l, digits);
+      else
+        left[lefts++] = first + l;
+    for (int at = 0; at < lefts; at += kLanes)
+      lanes(blocks, left + at, std::min(kLanes, lefts - at));
+  }
+
+  std::unique_ptr<Narrow<kind>> narrow;
+
 public:
   void encode(const TrellisBlocks &blocks) override {
-    for (int64_t first = 0; first < blocks.count; first += kLanes)
-      lanes(blocks, first, int(std::min<int64_t>(kLanes, blocks.count - first)));
+    if constexpr (!kExact) {
+      if (!narrow)
+        narrow = std::make_unique<Narrow<kind>>();
+      for (int64_t first = 0; first < blocks.count; first += Narrow<kind>::width)
+        narrowly(blocks, first);
+    } else {
+      for (int64_t first = 0; first < blocks.count; first += kLanes) {
+        int64_t which[kLanes];
+        int count = int(std::min<int64_t>(kLanes, blocks.count - first));
+        for (int l = 0; l < count; ++l)
+          which[l] = first + l;
+        lanes(blocks, which, count);
+      }
+    }
   }
 };
+
+#include "Encoding/TrellisNarrow.h"
 
 std::unique_ptr<TrellisEncoder::Engine> makeSearch(EncodingKind kind) {
   switch (kind) {

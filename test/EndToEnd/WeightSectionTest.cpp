@@ -76,6 +76,73 @@ TEST(WeightSection, BlocksGiveTheBytesOfTheWholeMatrix) {
   EXPECT_EQ(bytes, write(planned, 3));
 }
 
+/// Forty weights of several shapes and forms.
+std::string many() {
+  const char *contents[] = {"!otf.matrix<200x96, #otf.encoding<planes3x2, group = 0>>", "!otf.matrix<200x96, #otf.encoding<int4, group = 32>>",
+                            "tensor<200x96xf32>", "!otf.matrix<200x96, #otf.encoding<f16>>", "tensor<200x96xf16>"};
+  std::string declarations, uses;
+  for (int i = 0; i < 40; ++i) {
+    std::string name = "w" + std::to_string(i);
+    declarations += "otf.weight @" + name + " : tensor<200x96xf32> = #otf.blob<file = 0, offset = " + std::to_string(i / 5 * 16) +
+                    ", length = 76800, type = f32" + (i % 3 ? "" : ", transposed") + ">\n";
+    uses += use(name, contents[i % 5]);
+  }
+  return text(declarations, uses);
+}
+
+TEST(WeightSection, ThreadsChangeNoByteOfManyWeights) {
+  PlannedModule planned(many());
+  planned.file(ramp(200 * 96 + 100));
+  StreamEncoder one;
+  std::vector<std::byte> bytes = write(planned, 1, &one);
+  ASSERT_FALSE(bytes.empty());
+  for (unsigned threads : {2, 3, 8, 33}) {
+    StreamEncoder more;
+    EXPECT_EQ(bytes, write(planned, threads, &more));
+    for (size_t i = 0; i < one.stored().size(); ++i) // sums have one order too
+      EXPECT_EQ(one.stored()[i].error.difference, more.stored()[i].error.difference);
+  }
+}
+
+TEST(WeightSection, MemoryIsKeptOrSaid) {
+  PlannedModule planned(many());
+  planned.file(ramp(200 * 96 + 100));
+  std::vector<std::byte> expected = write(planned), bytes;
+  auto sink = [&](std::span<const std::byte> more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    return true;
+  };
+  int64_t needed = 0;
+  auto refuse = [&](int64_t bytes) { needed = bytes; };
+  WriteOptions options;
+  options.threads = 3;
+  options.memory = 1;
+  options.refuse = refuse;
+  EXPECT_TRUE(failed(StreamEncoder::plan(*planned.module)->write(planned.files, nullptr, sink, options)));
+  EXPECT_GT(needed, 3 << 20);
+  EXPECT_TRUE(bytes.empty());
+  options.memory = needed;
+  EXPECT_TRUE(succeeded(StreamEncoder::plan(*planned.module)->write(planned.files, nullptr, sink, options)));
+  EXPECT_EQ(bytes, expected);
+}
+
+TEST(WeightSection, WhatIsDoneIsNotWrittenAgain) {
+  PlannedModule planned(many());
+  planned.file(ramp(200 * 96 + 100));
+  std::vector<std::byte> expected = write(planned), bytes;
+  auto encoder = StreamEncoder::plan(*planned.module);
+  for (size_t i = 0; i < 7; ++i)
+    encoder->setDone(i, {}, -1, "");
+  auto sink = [&](std::span<const std::byte> more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    return true;
+  };
+  ASSERT_TRUE(succeeded(encoder->write(planned.files, nullptr, sink)));
+  const StoredWeight &last = encoder->stored()[6];
+  ASSERT_LT(last.offset + last.size, expected.size());
+  EXPECT_EQ(bytes, std::vector<std::byte>(expected.begin() + int64_t(last.offset + last.size), expected.end()));
+}
+
 TEST(WeightSection, ATransposedBlobIsTurned) {
   PlannedModule planned(text("otf.weight @w : tensor<70x33xf32> = #otf.blob<file = 0, offset = 0, "
                              "length = 9240, type = f32, transposed>",

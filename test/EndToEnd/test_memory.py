@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """otf-compile's own memory does not grow with the model: at most 150 MB, whatever is compiled."""
+import json
 import pathlib
+import re
 import tempfile
 import unittest
 
+import numpy as np
 import otf
+from onnx import helper
+from test_calibrate import save
 
 LIMIT = 150e6
 
@@ -35,6 +40,36 @@ class Memory(unittest.TestCase):
     def test_many_threads(self):
         with tempfile.TemporaryDirectory() as folder:
             self.check(big_model(pathlib.Path(folder), layers=10, width=3240), "--dry-run", "--recipe=rtn8", "--threads=64")
+
+
+class MostMemory(unittest.TestCase):
+    """--max-host-memory is kept, or refused with what would do."""
+
+    def test_feedback_on_wide_rows(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            wide = 2048
+            rng = np.random.default_rng(1)
+            save(folder / "model.onnx", [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Neg", ["p"], ["y"])],
+                 {"w": rng.standard_normal((wide, 64)).astype(np.float32)}, [("x", ["n", wide])], [("y", ["n", 64])])
+            (folder / "samples").mkdir()
+            np.save(folder / "samples" / "x.npy", rng.standard_normal((64, wide)).astype(np.float32))
+            (folder / "r.json").write_text(json.dumps({"name": "r", "linear": "int4", "rounding": "feedback", "rotation": "kronecker"}))
+            command = [otf.tool("otf-compile"), folder / "model.onnx", f"--recipe={folder / 'r.json'}"]
+            calibrate = [*command, "-o", folder / "free.plan", f"--calibrate={folder / 'samples'}"]
+            otf.succeed(*calibrate)
+            limited = [*command, "-o", folder / "m.plan"]
+            status, out, error = otf.call(*limited, "--max-host-memory=64MB")
+            self.assertEqual((1, ""), (status, out), error)
+            found = re.search(r"with 2 threads takes (\d+)MB of memory, and --max-host-memory allows 64MB \(give more, or fewer --threads\)", error)
+            self.assertIsNotNone(found, error)
+            self.assertFalse((folder / "m.plan").exists())
+            needed = int(found[1])
+            self.assertGreater(needed, 84)  # 20 bytes for each of 2048 x 2048
+            status, error, peak = otf.peak_anonymous(*limited, f"--max-host-memory={needed + 10}MB")
+            self.assertEqual(0, status, error)
+            self.assertLessEqual(peak, (needed + 10) * 1e6)
+            self.assertEqual((folder / "free.plan").read_bytes(), (folder / "m.plan").read_bytes())
 
 
 def big_model(folder, layers, width):
