@@ -63,8 +63,8 @@ struct Recipe {
   bool center = false;
   std::string tiedHead = "shared", base = "none";
   int64_t sweeps = 0;
-  std::vector<std::string> choices;
-  std::string budget; ///< set where there are choices
+  std::vector<std::string> choices = {};
+  std::string budget = {}; ///< set where there are choices
 };
 
 /// What --budget asks instead of the recipe's own budget. An error's message is one sentence.
@@ -72,6 +72,9 @@ llvm::Error setBudget(Recipe &recipe, llvm::StringRef budget);
 
 /// Names of the recipes that are built in, the default first.
 std::vector<llvm::StringRef> builtinRecipes();
+
+/// Null for a name that no built-in recipe has.
+const Recipe *builtinRecipe(llvm::StringRef name);
 
 /// A built-in recipe, or else a file. An error's message is one sentence.
 llvm::Expected<Recipe> findRecipe(llvm::StringRef nameOrFile);

@@ -91,6 +91,7 @@ class LowRank(RecipeTest):
         self.assertIn("'rank-gate' must be none or break-even", self.refused({"linear": "int4", "rank": 4, "rank-gate": "yes"}))
         self.assertIn("'rank-gate' needs a 'rank'", self.refused({"linear": "int4", "rank-gate": "break-even"}))
         self.assertIn("'rank' and 'activations' of static", self.refused({"linear": "int8", "group": 0, "activations": "static", "rank": 4}))
+        self.assertIn("'choices' go with none of 'rank'", self.refused({"linear": "int4", "rank": 4, "choices": ["int4", "int8"], "budget": "6bpw"}))
         self.assertIn("'activations' of f32 need 'linear' of int8 or int4", self.refused({"linear": "codebook2", "activations": "f32"}))
         self.assertIn("'activations' of row are for coded linears", self.refused({"linear": "f16", "activations": "row"}))
         self.assertIn("'activations' of f32 and 'outliers'", self.refused({"linear": "int4", "activations": "f32", "outliers": 0.1}))
