@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <tuple>
 
 namespace otf {
 
@@ -116,8 +117,8 @@ std::optional<std::vector<unsigned>> allocate(Items items, double limit) {
         if (room >= lightest[i + 1] && next.value + bound[i + 1] - price * room <= most)
           grown.push_back(next);
       }
-    llvm::stable_sort(grown, [](const Partial &a, const Partial &b) {
-      return a.weight != b.weight ? a.weight < b.weight : a.value < b.value;
+    llvm::sort(grown, [](const Partial &a, const Partial &b) {
+      return std::tie(a.weight, a.value, a.before, a.choice) < std::tie(b.weight, b.value, b.before, b.choice);
     });
     std::vector<Partial> front;
     for (const Partial &p : grown)

@@ -18,6 +18,10 @@ using runtime::cat;
 using runtime::Result;
 using runtime::Status;
 
+// A fifth of a text's tokens is in windows of 16. All heads attend to the first token and its values are small, so error feedback gives
+// it up where it is one of 512 tokens: on SmolLM2 (ldlq2, 1,792 predictions) KL is .68 with and .75 without.
+static constexpr int64_t kBeginnings = 5;
+
 namespace {
 
 class Calibration {
@@ -72,7 +76,8 @@ Status Calibration::observe(const std::map<std::string, std::string> &weights, c
     return sidecar.status();
   Sidecar &statistics = *sidecar.value();
   Result<std::unique_ptr<Samples>> samples =
-      makeSamples(*plan.value(), &statistics, source, {options.tokens, options.window});
+      makeSamples(*plan.value(), &statistics, source,
+                  {options.tokens - options.tokens / kBeginnings, options.window, options.tokens / kBeginnings});
   if (!samples.ok())
     return samples.status();
   Result<std::unique_ptr<runtime::Device>> device = runtime::makeDevice(*plan.value(), "cpu");
@@ -113,7 +118,7 @@ CompileStatus Calibration::run(std::string &made) {
     return status.code() == runtime::Code::device ? CompileStatus::missing : CompileStatus::badInput;
   };
   Result<Source> read = Source::read(
-      options.source, cat(kStatisticsFormat.str(), " ", options.tokens, " ", options.window, " ", int(options.allowNonfinite)));
+      options.source, cat(kStatisticsFormat.str(), " ", options.tokens, " ", options.window, " ", int(options.allowNonfinite), " ", kBeginnings));
   if (!read.ok())
     return fail(read.status());
   source = std::move(read.value());

@@ -26,13 +26,14 @@ public:
 
 struct SampleOptions {
   int64_t tokens, window; ///< of a text: all of them, and those that see each other
+  int64_t beginnings;     ///< as many more tokens in short windows: what begins a text is else one of a window's tokens
 };
 
 /// What `source` has for the inputs of `plan`, but for those that are memory of `sidecar`, which may be null.
 runtime::Result<std::unique_ptr<Samples>> makeSamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source,
                                                       const SampleOptions &options);
 
-/// Windows of a text for a model of token ids: `tokens` / `window` of them, evenly spread, each from an empty context. Fails where the
+/// Windows of a text for a model of token ids: `tokens` / `window` of them, then those of `beginnings`, evenly spread, each from an empty context. Fails where the
 /// plan has no tokenizer or inputs that do not follow from token ids, and where the text has less than one window.
 runtime::Result<std::unique_ptr<Samples>> makeTextSamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source,
                                                           const SampleOptions &options);

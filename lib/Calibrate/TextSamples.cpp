@@ -16,6 +16,8 @@ using runtime::Status;
 
 // Tokens for each channel of the widest linear, from which on Σ x xᵀ is as good as it has to be.
 static constexpr int64_t kTokensAChannel = 10;
+// Of the windows that are there for their beginnings.
+static constexpr int64_t kBeginning = 16;
 // A model with a cache gets a window in pieces, so that its logits take at most so much.
 static constexpr int64_t kMostLogits = 64 << 20, kShortestPiece = 64;
 
@@ -33,18 +35,24 @@ class TextSamples : public Samples {
 public:
   Status create(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source, const SampleOptions &options);
 
-  size_t count() const override { return starts.size(); }
+  size_t count() const override { return windows.size(); }
   Status run(runtime::Session &session, size_t index) override;
-  std::string words() const override { return cat(int64_t(starts.size()) * window, " tokens of ", name); }
+  std::string words() const override { return cat(tokens(), " tokens of ", name); }
   std::string warning(int64_t widest) const override {
-    int64_t tokens = int64_t(starts.size()) * window;
-    if (tokens >= kTokensAChannel * widest)
+    if (tokens() >= kTokensAChannel * widest)
       return {};
-    return cat(name, ": ", tokens, " tokens are few for linears of ", widest, " channels: statistics of products want ", kTokensAChannel,
+    return cat(name, ": ", tokens(), " tokens are few for linears of ", widest, " channels: statistics of products want ", kTokensAChannel,
                " a channel, ", kTokensAChannel * widest, " (give a longer text or more --calibrate-tokens)");
   }
 
 private:
+  int64_t tokens() const {
+    int64_t sum = 0;
+    for (const Window &each : windows)
+      sum += each.length;
+    return sum;
+  }
+  void addWindows(int64_t tokens, int64_t length);
   enum class Role : uint8_t { ids, mask, positions, zeros, keep };
   Status findRoles(const runtime::PlanFile &plan, const Sidecar *sidecar);
   Status feed(runtime::Session &session, std::span<const int32_t> ids, size_t begin, size_t end);
@@ -56,8 +64,13 @@ private:
   std::string name;
   std::vector<Input> inputs;
   std::vector<int32_t> ids, prefix;
-  std::vector<size_t> starts;
+  struct Window {
+    size_t start;
+    int64_t length; // with the prefix
+  };
+  std::vector<Window> windows;
   int64_t window = 0, piece = 0;
+  bool isFixed = false; // every window has the model's length
   std::vector<int64_t> numbers;
   std::vector<int32_t> narrow;
 };
@@ -86,10 +99,19 @@ Status TextSamples::findRoles(const runtime::PlanFile &plan, const Sidecar *side
     if (!isInteger || rank > (role == Role::keep ? 1 : 2) || (role != Role::keep && rank == 0) || batch.value_or(1) != 1)
       return badInput("input '", input.name, "': expected integers with a batch of 1 (give --calibrate a folder of .npy files)");
     if (role == Role::ids) // of a fixed length
-      window = constant(plan, input.shape.back()).value_or(window);
+      if (std::optional<int64_t> length = constant(plan, input.shape.back()))
+        window = *length, isFixed = true;
     inputs.push_back({&input, role});
   }
   return hasIds ? Status() : badInput("input 'input_ids': the model has none, and a text is token ids (give --calibrate a folder of .npy files)");
+}
+
+/// `tokens` / `length` windows, at least one, evenly spread.
+void TextSamples::addWindows(int64_t tokens, int64_t length) {
+  int64_t fresh = length - int64_t(prefix.size()), total = int64_t(ids.size());
+  int64_t count = std::clamp<int64_t>(tokens / length, 1, std::max<int64_t>(total / fresh, 1));
+  for (int64_t i = 0; i < count; ++i)
+    windows.push_back({size_t(count == 1 ? 0 : i * (total - fresh) / (count - 1)), length});
 }
 
 Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source, const SampleOptions &options) {
@@ -115,9 +137,9 @@ Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar *sidecar
   int64_t fresh = window - int64_t(prefix.size()), total = int64_t(ids.size());
   if (fresh < 1 || total < fresh)
     return badInput(name, ": the text is too short: ", total, " tokens, and one window takes ", fresh, " (give a longer text)");
-  int64_t windows = std::clamp<int64_t>(options.tokens / window, 1, total / fresh);
-  for (int64_t i = 0; i < windows; ++i)
-    starts.push_back(size_t(windows == 1 ? 0 : i * (total - fresh) / (windows - 1)));
+  addWindows(options.tokens, window);
+  if (options.beginnings >= kBeginning && kBeginning < window && !isFixed)
+    addWindows(options.beginnings, kBeginning);
   piece = window;
   if (!plan.states.empty())
     for (const runtime::TensorInfo &output : plan.outputs)
@@ -164,8 +186,8 @@ Status TextSamples::feed(runtime::Session &session, std::span<const int32_t> all
 
 Status TextSamples::run(runtime::Session &session, size_t index) {
   std::vector<int32_t> all = prefix;
-  auto first = ids.begin() + long(starts[index]);
-  all.insert(all.end(), first, first + (window - long(prefix.size())));
+  auto first = ids.begin() + long(windows[index].start);
+  all.insert(all.end(), first, first + (windows[index].length - long(prefix.size())));
   OTF_TRY(session.truncateStates(0));
   for (size_t begin = 0; begin < all.size(); begin += size_t(piece))
     OTF_TRY(feed(session, all, begin, std::min(all.size(), begin + size_t(piece))));
