@@ -116,7 +116,7 @@ void TextSamples::addWindows(int64_t tokens, int64_t length) {
 
 Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar *sidecar, const Source &source, const SampleOptions &options) {
   name = source.textName;
-  window = std::min(options.window, options.tokens);
+  window = std::min(options.window, options.tokens + options.beginnings);
   OTF_TRY(findRoles(plan, sidecar));
   Result<runtime::LanguageModel> made = runtime::LanguageModel::create(plan, "");
   if (!made.ok())
@@ -137,8 +137,9 @@ Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar *sidecar
   int64_t fresh = window - int64_t(prefix.size()), total = int64_t(ids.size());
   if (fresh < 1 || total < fresh)
     return badInput(name, ": the text is too short: ", total, " tokens, and one window takes ", fresh, " (give a longer text)");
-  addWindows(options.tokens, window);
-  if (options.beginnings >= kBeginning && kBeginning < window && !isFixed)
+  bool hasBeginnings = options.beginnings >= kBeginning && kBeginning < window && !isFixed;
+  addWindows(hasBeginnings ? options.tokens : options.tokens + options.beginnings, window);
+  if (hasBeginnings)
     addWindows(options.beginnings, kBeginning);
   piece = window;
   if (!plan.states.empty())
