@@ -53,7 +53,7 @@ def compiled(args, scratch, name, recipe):
     if recipe:
         path = scratch / f"{stem}-recipe.json"
         path.write_text(json.dumps(recipe))
-        # Without a power or a rank nothing of it is needed; where statistics are there, they are used as they are.
+        # Without a power or a rank statistics do nothing. Those of a row before are used again.
         command += [f"--recipe={path}", f"--calibrate={args.calibrate}", f"--calibrate-tokens={args.calibrate_tokens}",
                     f"--calibration-out={args.statistics or scratch / 'calibration.safetensors'}"]
     otf.succeed(*command)
