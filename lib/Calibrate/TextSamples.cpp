@@ -137,7 +137,7 @@ Status TextSamples::create(const runtime::PlanFile &plan, const Sidecar *sidecar
   int64_t fresh = window - int64_t(prefix.size()), total = int64_t(ids.size());
   if (fresh < 1 || total < fresh)
     return badInput(name, ": the text is too short: ", total, " tokens, and one window takes ", fresh, " (give a longer text)");
-  bool hasBeginnings = options.tokens >= window && options.beginnings >= kBeginning && !isFixed;
+  bool hasBeginnings = kBeginning < window && window <= options.tokens && options.beginnings >= kBeginning && !isFixed;
   addWindows(hasBeginnings ? options.tokens : options.tokens + options.beginnings, window);
   if (hasBeginnings)
     addWindows(options.beginnings, kBeginning);
