@@ -44,11 +44,13 @@ inline constexpr llvm::StringLiteral kCopyOfAttribute = "otf.copy_of";
 inline constexpr llvm::StringLiteral kRowActivationsAttribute = "otf.row_activations";
 
 /// Of a derived weight, a dictionary: `part` and what that needs.
-///   part = "left" | "right", of = @w              P (N x r) and Q (r x K) of W ~ coded W + P Q
-///   part = "base", of = [@w, ...]                 the base of these weights
-///   part = "base_left" | "base_right", of = @w, base = @base   A (N x r) and Bᵀ (r x K) of W ~
-///   base + A Bᵀ part = "quotient", unit, otherwise, of = @v   (v − center) / unit of a vector, or
-///   of a constant where `of` is left out; `center` may be, too part = "values" `otf.values`, f32
+///   part = "left" | "right", of = @w           P (N x r), Q (r x K) of W ~ coded W + P Q
+///   part = "base", of = [@w, ...]              the base of these weights
+///   part = "base_left" | "base_right",         A (N x r), Bᵀ (r x K) of W ~ base + A Bᵀ
+///     of = @w, base = @base
+///   part = "quotient", unit, otherwise,        (v − center) / unit of a vector, or of a
+///     of = @v                                  constant without `of`; `center` may be left out
+///   part = "values"                            `otf.values`, f32
 inline constexpr llvm::StringLiteral kDerivedAttribute = "otf.derived";
 inline constexpr llvm::StringLiteral kValuesAttribute = "otf.values";
 

@@ -47,8 +47,9 @@ llvm::Expected<Sensitivities> Sensitivities::open(llvm::StringRef path) {
       return fail("the loss of '" + name + "' must be a number from 0 on");
   for (size_t i = 0; i < result.together.size(); ++i)
     if (isBad(result.together[i].first) || isBad(result.together[i].second) ||
-        (i && result.together[i].first <= result.together[i - 1].first))
-      return fail("'together' must be pairs of noise and loss, with noise ascending");
+        (i && (result.together[i].first <= result.together[i - 1].first ||
+               result.together[i].second < result.together[i - 1].second)))
+      return fail("'together' must be pairs of noise and loss, both ascending");
   return result;
 }
 

@@ -5,15 +5,14 @@
 //
 //   {
 //     "format": "otf-sensitivities-1",
-//     "model": "…",                       the key of the model (ModelKey.h)
-//     "settings": "…",                    a hash of what was run and of how errors were made
+//     "model": "…",                  the key of the model (ModelKey.h)
+//     "settings": "…",               a hash of what was run and of how errors were made
 //     "source": "512 tokens of a.txt",
-//     "errors": "…",                      how errors were made, in words: rotation and rounding of
-//     the recipe "measure": "kl",                    nats a token, or "error": the squared relative
-//     error of a model's outputs "noise": 0.03,                      variance of the error of a
-//     code, relative to the mean square of its row "weights": {"NAME": 0.0012, …},     the loss
-//     where this weight alone has such errors "together": [[0.005, 0.11], …]      noise and loss
-//     where all of them have, with noise ascending
+//     "errors": "…",                 how errors were made, in words: rotation, rounding
+//     "measure": "kl",               nats a token, or "error": squared relative error of outputs
+//     "noise": 0.03,                 variance of a code's error to the mean square of its row
+//     "weights": {"NAME": 0.001, …}, the loss where this weight alone has such errors
+//     "together": [[0.005, 0.1], …]  noise and loss where all have; both ascend
 //   }
 //
 // Losses are proportional to noise where they are small, and errors of different weights add: so a

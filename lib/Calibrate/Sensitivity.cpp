@@ -169,7 +169,8 @@ Status Measurement::probeTogether() {
     Result<double> lost = loss();
     if (!lost.ok())
       return lost.status();
-    result.together.emplace_back(noise, std::min(lost.value(), 1e6));
+    double least = result.together.empty() ? 0 : result.together.back().second; // more noise loses no less
+    result.together.emplace_back(noise, std::clamp(lost.value(), least, 1e6));
     before = noise;
   }
   return {};
@@ -187,11 +188,13 @@ Status Measurement::measure(mlir::ModuleOp module) {
   std::vector<std::pair<WeightOp, const runtime::WeightInfo *>> weights;
   for (auto weight : module.getOps<WeightOp>())
     if (isCodedLinear(weight))
-      if (const runtime::WeightInfo *info = plan->find(weight.getSymName().str()))
-        weights.emplace_back(weight, info);
+      weights.emplace_back(weight, plan->find(weight.getSymName().str()));
   if (weights.empty())
     return badInput(model.file, ": the recipe '", options.recipe.name,
                     "' has no weight to choose an encoding for");
+  for (auto [weight, info] : weights)
+    if (!info)
+      return badInput(model.file, ": ", weight.getSymName().str(), ": is another weight's data too, so what its errors cost cannot be measured (take a recipe without choices)");
   // Probes take equally long, but for the first, which has pages to read.
   double begin = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -218,8 +221,15 @@ CompileStatus Measurement::run(std::string &made) {
                                                   : CompileStatus::badInput;
   };
   result.errors = describeErrors(options.recipe);
+  std::string statistics; // which shape the errors
+  if (!options.statistics.empty()) {
+    llvm::Expected<Statistics> opened = Statistics::open(options.statistics);
+    if (!opened)
+      return fail(badInput(llvm::toString(opened.takeError())));
+    statistics = opened->settings();
+  }
   Result<Source> read = Source::read(
-      options.source, cat(result.errors, " ", kNoise, " ", kSamples.tokens, " ", kSamples.window));
+      options.source, cat(result.errors, " ", statistics, " ", kNoise, " ", kSamples.tokens, " ", kSamples.window));
   if (!read.ok())
     return fail(read.status());
   source = std::move(read.value());
@@ -239,6 +249,7 @@ CompileStatus Measurement::run(std::string &made) {
   floats.model = options.model;
   floats.output = planFile;
   floats.recipe = llvm::cantFail(findRecipe("none"));
+  floats.recipe.linear = floats.recipe.vocabulary = "f32"; // codes of the file become floats too
   floats.threads = options.threads;
   floats.quiet = floats.keepNorms = true;
   if (CompileStatus status = compile(floats); status != CompileStatus::done)

@@ -351,6 +351,11 @@ std::string describeErrors(const Recipe &recipe) {
   std::string words = recipe.rounding == "feedback" ? "feedback, damping " + std::to_string(recipe.damping) : "nearest";
   if (recipe.rotation != "none")
     words += ", " + recipe.rotation + " rotation of " + std::to_string(recipe.rotationBlock) + ", seed " + std::to_string(recipe.seed);
+  // Which weights are coded at all.
+  if (recipe.keepFirst || recipe.keepLast)
+    words += ", blocks kept " + std::to_string(recipe.keepFirst) + " and " + std::to_string(recipe.keepLast);
+  if (recipe.head != "vocabulary")
+    words += ", head as " + recipe.head + ", " + recipe.tiedHead;
   return words;
 }
 
@@ -439,6 +444,11 @@ LogicalResult Compilation::refuseHost(const std::map<std::string, std::string> &
 
 LogicalResult Compilation::beginWriting(StreamEncoder &weights, std::optional<Unfinished> &unfinished,
                                         std::unique_ptr<plan::Writer> &writer) {
+  if (options.quiet) { // for this process alone, so a killed one leaves nothing
+    writer = std::make_unique<plan::Writer>(options.output);
+    writer->beginSection(SectionKind::weights);
+    return success();
+  }
   std::string name = Unfinished::fileOf(options.output);
   auto opened = std::make_unique<plan::Writer>(options.output, name);
   if (std::string error; !opened->ok()) {
@@ -508,8 +518,8 @@ LogicalResult Compilation::emitPlan() {
   if (failed(metadata))
     return failure();
 
-  std::optional<Unfinished> unfinished; // goes after the writer, whose file it removes
-  std::unique_ptr<plan::Writer> writer;
+  std::unique_ptr<plan::Writer> writer; // keeps others from the unfinished file until that is removed
+  std::optional<Unfinished> unfinished;
   if (!options.dryRun && failed(beginWriting(*weights, unfinished, writer)))
     return failure();
   if (failed(writeWeights(*weights, writer.get(), unfinished ? &*unfinished : nullptr)))
@@ -556,7 +566,9 @@ LogicalResult Compilation::emitPlan() {
     std::string error;
     if (!writer->finish(error))
       return fail(options.output + ": " + error);
-    unfinished->finish();
+    if (unfinished)
+      unfinished->finish();
+    unfinished.reset();
   }
   // Last, so that a report is never newer than its plan; writeToOutput renames a finished file.
   if (!options.report.empty()) {

@@ -259,8 +259,8 @@ LogicalResult StreamEncoder::write(const FileSet &files, const Statistics *stati
         options.refuse(least);
       return failure();
     }
-    mostBlocks = std::clamp(block + (options.memory - least) / 2, block, kMostBlocks);
-    mostFactors = std::clamp(options.memory - least + block + factors - mostBlocks, factors, kMostFactors);
+    mostBlocks = std::max(block, std::min(block + (options.memory - least) / 2, kMostBlocks));
+    mostFactors = std::max(factors, std::min(options.memory - least + block + factors - mostBlocks, kMostFactors));
   }
 
   uint64_t position = first == 0 ? 0 : weights[first - 1].offset + weights[first - 1].size;

@@ -78,13 +78,13 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
     return success();
   }
 
-  /// Bytes of what there is nothing to choose for, each blob once.
+  /// Bytes of what there is nothing to choose for, each blob once in each encoding.
   double otherBytes(const std::set<Operation *> &candidates) {
     double bytes = 0;
-    llvm::DenseSet<Attribute> seen;
+    llvm::DenseSet<std::pair<Attribute, Attribute>> seen;
     for (WeightOp weight : getOperation().getOps<WeightOp>()) {
       auto type = dyn_cast<RankedTensorType>(weight.getType());
-      if (candidates.count(weight) || !type || !seen.insert(weight.getBlob()).second)
+      if (candidates.count(weight) || !type || !seen.insert({weight.getBlob(), weight.getEncodingAttr()}).second)
         continue;
       auto encoding = weight.getEncoding();
       bytes +=

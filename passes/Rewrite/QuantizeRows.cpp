@@ -55,11 +55,11 @@ struct QuantizeRowsPass : otf::impl::QuantizeRowsBase<QuantizeRowsPass> {
                 scf::YieldOp::create(
                     inner, l, arith::MaximumFOp::create(inner, l, most[0], magnitude).getResult());
               });
-          Value most = loop.getResult(0);
+          // The quotient may be 0 where the largest is not.
+          Value scale = arith::DivFOp::create(b, l, loop.getResult(0), number(b, l, 127));
           Value empty =
-              arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, most, number(b, l, 0));
-          return arith::SelectOp::create(b, l, empty, number(b, l, 1),
-                                         arith::DivFOp::create(b, l, most, number(b, l, 127)));
+              arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, scale, number(b, l, 0));
+          return arith::SelectOp::create(b, l, empty, number(b, l, 1), scale);
         });
   }
 

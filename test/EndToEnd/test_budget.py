@@ -104,7 +104,7 @@ class Budget(unittest.TestCase):
         kept = json.loads(self.sensitivities.read_text())
         for change, what in (({"model": "x"}, "this was measured on another model"), ({"noise": 0}, "'noise' must be above 0"),
                              ({"weights": {"w1": -1}}, "the loss of 'w1' must be a number from 0 on"), ({"weights": {}}, "was not measured"),
-                             ({"together": [[2, 1], [1, 1]]}, "noise ascending"), ({"format": "y"}, "is no file of sensitivities of this version")):
+                             ({"together": [[2, 1], [1, 1]]}, "both ascending"), ({"format": "y"}, "is no file of sensitivities of this version")):
             self.sensitivities.write_text(json.dumps({**kept, **change}))
             self.assertIn(what, self.refuse("--budget=3bpw"))
         self.sensitivities.write_text("{")

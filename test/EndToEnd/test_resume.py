@@ -128,8 +128,9 @@ class Resume(unittest.TestCase):
         try:
             while self.done() < 1 and process.poll() is None:
                 time.sleep(0.005)
-            status, _, error = otf.call(*self.command(self.plan))
+            process.send_signal(signal.SIGSTOP)  # in the middle, for as long as this takes
             self.assertIsNone(process.poll(), "it ended too soon")
+            status, _, error = otf.call(*self.command(self.plan))
         finally:
             process.kill()
             process.wait()

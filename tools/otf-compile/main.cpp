@@ -14,6 +14,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 using otf::CompileOptions;
@@ -172,11 +173,16 @@ static int parseAndRun(int argc, char **argv) {
       return int(status);
     if (!options.recipe.choices.empty()) {
       otf::SensitivityOptions measured{options.model, calibration.source, options.recipe, options.statistics, {}, options.threads};
+      if (made->count()) // elsewhere, as the statistics are
+        measured.output = otf::defaultSensitivities(calibration.output);
       if (otf::CompileStatus status = otf::measureSensitivities(measured, options.sensitivities); status != otf::CompileStatus::done)
         return int(status);
     }
   } else if (calibrate->count()) {
     options.statistics = calibration.source;
+    std::error_code ignored;
+    if (std::string beside = otf::defaultSensitivities(calibration.source); std::filesystem::exists(beside, ignored))
+      options.sensitivities = beside;
   }
   return int(otf::compile(options));
 }
