@@ -13,11 +13,14 @@ inline bool isPlain(EncodingAttr encoding) {
   return encoding.getKind() == EncodingKind::f32 || encoding.getKind() == EncodingKind::f16;
 }
 
-/// Whether a linear's weight is coded as a recipe says, and could be coded otherwise: no table, and no codes of the file.
-inline bool isCodedLinear(WeightOp weight) {
+/// Whether a weight gets codes that are not the file's.
+inline bool hasChosenCodes(WeightOp weight) {
   std::optional<EncodingAttr> encoding = weight.getEncoding();
-  return encoding && !isPlain(*encoding) && !weight.getVocabulary() && !weight.getKeepsGiven();
+  return encoding && !isPlain(*encoding) && !weight.getKeepsGiven();
 }
+
+/// Whether a budget may give a weight another encoding: tables, heads that are coded as linears among them, keep theirs.
+inline bool hasChoice(WeightOp weight) { return hasChosenCodes(weight) && !weight.getVocabulary(); }
 
 } // namespace otf
 

@@ -55,6 +55,7 @@ private:
   Progress progress;
   ModelIdentity model;
   Source source;
+  std::optional<Statistics> statistics; // which shape the errors
   Sensitivities result;
   std::string output, planFile;
   std::unique_ptr<WritablePlan> plan;
@@ -177,17 +178,10 @@ Status Measurement::probeTogether() {
 }
 
 Status Measurement::measure(mlir::ModuleOp module) {
-  std::optional<Statistics> statistics;
-  if (!options.statistics.empty()) {
-    llvm::Expected<Statistics> opened = Statistics::open(options.statistics);
-    if (!opened)
-      return badInput(llvm::toString(opened.takeError()));
-    statistics = std::move(*opened);
-  }
   FeedbackSource feedbacks(statistics ? &*statistics : nullptr);
   std::vector<std::pair<WeightOp, const runtime::WeightInfo *>> weights;
   for (auto weight : module.getOps<WeightOp>())
-    if (isCodedLinear(weight))
+    if (hasChoice(weight))
       weights.emplace_back(weight, plan->find(weight.getSymName().str()));
   if (weights.empty())
     return badInput(model.file, ": the recipe '", options.recipe.name,
@@ -221,15 +215,14 @@ CompileStatus Measurement::run(std::string &made) {
                                                   : CompileStatus::badInput;
   };
   result.errors = describeErrors(options.recipe);
-  std::string statistics; // which shape the errors
   if (!options.statistics.empty()) {
     llvm::Expected<Statistics> opened = Statistics::open(options.statistics);
     if (!opened)
       return fail(badInput(llvm::toString(opened.takeError())));
-    statistics = opened->settings();
+    statistics = std::move(*opened);
   }
   Result<Source> read = Source::read(
-      options.source, cat(result.errors, " ", statistics, " ", kNoise, " ", kSamples.tokens, " ", kSamples.window));
+      options.source, cat(result.errors, " ", statistics ? statistics->settings() : "", " ", kNoise, " ", kSamples.tokens, " ", kSamples.window));
   if (!read.ok())
     return fail(read.status());
   source = std::move(read.value());

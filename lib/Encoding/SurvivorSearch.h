@@ -8,6 +8,7 @@
 // Digit i is the k bits at position i, one of each word. A state is w−1 digits, those from the last
 // column taken on; taking column i puts digit i in front and drops the last.
 #include "Encoding/Planes.h"
+#include "Encoding/PlanesKinds.h"
 #include "Encoding/SurvivorEngine.h"
 
 #include <algorithm>
@@ -167,24 +168,7 @@ public:
 };
 
 std::unique_ptr<SurvivorEncoder::Engine> makeSearch(EncodingKind kind) {
-  switch (kind) {
-  case EncodingKind::Planes3x1:
-    return std::make_unique<Survivors<EncodingKind::Planes3x1>>();
-  case EncodingKind::Planes3x2:
-    return std::make_unique<Survivors<EncodingKind::Planes3x2>>();
-  case EncodingKind::Planes3x3:
-    return std::make_unique<Survivors<EncodingKind::Planes3x3>>();
-  case EncodingKind::Planes3x4:
-    return std::make_unique<Survivors<EncodingKind::Planes3x4>>();
-  case EncodingKind::Planes4x1:
-    return std::make_unique<Survivors<EncodingKind::Planes4x1>>();
-  case EncodingKind::Planes4x2:
-    return std::make_unique<Survivors<EncodingKind::Planes4x2>>();
-  case EncodingKind::Planes4x3:
-    return std::make_unique<Survivors<EncodingKind::Planes4x3>>();
-  default:
-    return nullptr;
-  }
+  return makeForPlanes<Survivors, SurvivorEncoder::Engine>(kind);
 }
 
 } // namespace

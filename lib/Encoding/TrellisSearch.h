@@ -8,6 +8,7 @@
 // weight · ((t − v)² − the least of that) for the value v of the w digits. Costs saturate; a block whose best walk does is searched
 // again with coarser units. History is kept as costs: a walk is found backwards by looking which predecessor gives the least.
 #include "Encoding/Planes.h"
+#include "Encoding/PlanesKinds.h"
 #include "Encoding/TrellisEngine.h"
 
 #include <algorithm>
@@ -353,24 +354,7 @@ public:
 #include "Encoding/TrellisNarrow.h"
 
 std::unique_ptr<TrellisEncoder::Engine> makeSearch(EncodingKind kind) {
-  switch (kind) {
-  case EncodingKind::Planes3x1:
-    return std::make_unique<Search<EncodingKind::Planes3x1>>();
-  case EncodingKind::Planes3x2:
-    return std::make_unique<Search<EncodingKind::Planes3x2>>();
-  case EncodingKind::Planes3x3:
-    return std::make_unique<Search<EncodingKind::Planes3x3>>();
-  case EncodingKind::Planes3x4:
-    return std::make_unique<Search<EncodingKind::Planes3x4>>();
-  case EncodingKind::Planes4x1:
-    return std::make_unique<Search<EncodingKind::Planes4x1>>();
-  case EncodingKind::Planes4x2:
-    return std::make_unique<Search<EncodingKind::Planes4x2>>();
-  case EncodingKind::Planes4x3:
-    return std::make_unique<Search<EncodingKind::Planes4x3>>();
-  default:
-    return nullptr;
-  }
+  return makeForPlanes<Search, TrellisEncoder::Engine>(kind);
 }
 
 } // namespace

@@ -45,7 +45,7 @@ struct ChooseActivationsPass : otf::impl::ChooseActivationsBase<ChooseActivation
     llvm::SmallPtrSet<Operation *, 4> excluded = others(symbols);
     for (WeightOp weight : module.getOps<WeightOp>()) {
       std::optional<EncodingAttr> encoding = weight.getEncoding();
-      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) ||
+      if (!hasChosenCodes(weight) || !isCodedAsLinear(weight) ||
           weight.getFloatActivations() || weight->hasAttr(kRowActivationsAttribute) ||
           excluded.contains(weight))
         continue;

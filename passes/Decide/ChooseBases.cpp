@@ -7,6 +7,7 @@
 // each differs from it is left to a low rank. Whether that is much is not asked.
 
 #include "dialects/OTF/Derived.h"
+#include "passes/Decide/Readers.h"
 #include "passes/Decide/Repetition.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
@@ -36,20 +37,8 @@ struct ChooseBasesPass : otf::impl::ChooseBasesBase<ChooseBasesPass> {
                          << int64_t(rank) << " and " << int64_t(sweeps);
       return signalPassFailure();
     }
-    SymbolTable symbols(module);
-    llvm::SetVector<Operation *> weights;
-    llvm::SmallPtrSet<Operation *, 4> others;
-    module.walk([&](UseOp use) {
-      for (Operation *user : use->getUsers())
-        if (auto linear = dyn_cast<LinearOp>(user);
-            !linear || linear.getWindow() ||
-            !getElementTypeOrSelf(linear.getInput().getType()).isF32())
-          others.insert(symbols.lookup(use.getWeight()));
-    });
-    module.walk([&](LinearOp linear) {
-      if (auto use = linear.getWeight().getDefiningOp<UseOp>())
-        weights.insert(symbols.lookup<WeightOp>(use.getWeight()));
-    });
+    llvm::SetVector<Operation *> weights = weightsOfLinears(module);
+    llvm::SmallPtrSet<Operation *, 4> others = weightsReadOtherwise(module);
     SmallVector<Type> shapes;
     for (Operation *weight : weights)
       shapes.push_back(cast<WeightOp>(weight).getType());

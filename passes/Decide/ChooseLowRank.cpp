@@ -8,6 +8,7 @@
 // bits a weight more.
 
 #include "dialects/OTF/Derived.h"
+#include "passes/Decide/Readers.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
@@ -43,20 +44,10 @@ struct ChooseLowRankPass : otf::impl::ChooseLowRankBase<ChooseLowRankPass> {
                          << ": no model is open to measure what a rank takes off (leave out gated)";
       return signalPassFailure();
     }
-    SymbolTable symbols(module);
-    llvm::SmallPtrSet<Operation *, 16> linears, others;
-    module.walk([&](UseOp use) {
-      Operation *weight = symbols.lookup(use.getWeight());
-      for (Operation *user : use->getUsers()) {
-        auto linear = dyn_cast<LinearOp>(user);
-        bool fits = linear && !linear.getWindow() &&
-                    getElementTypeOrSelf(linear.getInput().getType()).isF32();
-        (fits ? linears : others).insert(weight);
-      }
-    });
+    llvm::SetVector<Operation *> linears = weightsOfLinears(module);
+    llvm::SmallPtrSet<Operation *, 4> others = weightsReadOtherwise(module);
     for (WeightOp weight : module.getOps<WeightOp>()) {
-      std::optional<EncodingAttr> encoding = weight.getEncoding();
-      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) ||
+      if (!hasChosenCodes(weight) || !isCodedAsLinear(weight) ||
           rankOf(weight) != 0 || !linears.contains(weight) || others.contains(weight))
         continue;
       auto type = cast<RankedTensorType>(weight.getType());

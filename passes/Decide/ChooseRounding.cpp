@@ -30,8 +30,7 @@ struct ChooseRoundingPass : otf::impl::ChooseRoundingBase<ChooseRoundingPass> {
       return signalPassFailure();
     }
     for (WeightOp weight : module.getOps<WeightOp>()) {
-      std::optional<EncodingAttr> encoding = weight.getEncoding();
-      if (!encoding || isPlain(*encoding) || weight.getKeepsGiven() || !isCodedAsLinear(weight) ||
+      if (!hasChosenCodes(weight) || !isCodedAsLinear(weight) ||
           weight.getFeedback())
         continue;
       weight.setFeedback(APFloat(double(damping)));

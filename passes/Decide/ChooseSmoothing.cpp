@@ -10,6 +10,7 @@
 #include "lib/Analysis/Statistics.h"
 
 #include "dialects/OTF/Derived.h"
+#include "passes/Decide/Readers.h"
 #include "passes/Encodings.h"
 #include "passes/Passes.h"
 
@@ -82,19 +83,10 @@ struct ChooseSmoothingPass : otf::impl::ChooseSmoothingBase<ChooseSmoothingPass>
       module.emitError() << getArgument() << ": power must be from 0 to 2, got " << double(power);
       return signalPassFailure();
     }
-    SymbolTable symbols(module);
-    llvm::SmallPtrSet<Operation *, 4> others;
-    module.walk([&](UseOp use) {
-      for (Operation *user : use->getUsers())
-        if (auto linear = dyn_cast<LinearOp>(user);
-            !linear || linear.getWindow() ||
-            !getElementTypeOrSelf(linear.getInput().getType()).isF32())
-          others.insert(symbols.lookup(use.getWeight()));
-    });
+    llvm::SmallPtrSet<Operation *, 4> others = weightsReadOtherwise(module);
     SmallVector<WeightOp> candidates;
     for (auto weight : module.getOps<WeightOp>())
-      if (weight.getEncoding() && !isPlain(*weight.getEncoding()) && !weight.getKeepsGiven() &&
-          isCodedAsLinear(weight) && !weight->hasAttr(kUnitAttribute) && !weight.getRotation() &&
+      if (hasChosenCodes(weight) && isCodedAsLinear(weight) && !weight->hasAttr(kUnitAttribute) && !weight.getRotation() &&
           !others.contains(weight))
         candidates.push_back(weight);
     if (candidates.empty())

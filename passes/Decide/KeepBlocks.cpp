@@ -5,6 +5,7 @@
 // Problem: a transformer's outermost blocks suffer most from coarse codes, and no name says where
 // blocks begin. Approach: blocks are what repeats (Repetition.h).
 
+#include "passes/Decide/Readers.h"
 #include "passes/Decide/Repetition.h"
 #include "passes/Passes.h"
 
@@ -34,12 +35,7 @@ struct KeepBlocksPass : otf::impl::KeepBlocksBase<KeepBlocksPass> {
     }
     if (first == 0 && last == 0)
       return;
-    SymbolTable symbols(module);
-    llvm::SetVector<Operation *> weights;
-    module.walk([&](LinearOp linear) {
-      if (auto use = linear.getWeight().getDefiningOp<UseOp>())
-        weights.insert(symbols.lookup<WeightOp>(use.getWeight()));
-    });
+    llvm::SetVector<Operation *> weights = weightsOfLinears(module);
     SmallVector<Type> shapes;
     for (Operation *weight : weights)
       shapes.push_back(cast<WeightOp>(weight).getType());

@@ -113,7 +113,7 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
     std::set<Operation *> candidates;
     double elements = 0;
     for (WeightOp weight : getOperation().getOps<WeightOp>()) {
-      if (!isCodedLinear(weight))
+      if (!hasChoice(weight))
         continue;
       auto found = known->weights.find(weight.getSymName().str());
       if (found == known->weights.end())
