@@ -72,6 +72,10 @@ Result<std::unique_ptr<Decoder>> Decoder::create(Session &session) {
   return decoder;
 }
 
+int32_t Decoder::likeliest() const {
+  return int32_t(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
 bool Decoder::hasRoom() const {
   return session.plan.states.empty() || session.stateLength() < session.stateCapacity();
 }

@@ -27,6 +27,8 @@ public:
 
   /// For each token of the vocabulary how likely it is next.
   std::span<const float> logits() const { return row; }
+  /// The first of the likeliest tokens.
+  int32_t likeliest() const;
   const std::vector<int32_t> &history() const { return tokens; }
   /// Token ids are below it.
   int64_t vocabularySize() const { return vocabulary; }

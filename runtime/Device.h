@@ -22,6 +22,12 @@
 
 namespace otf::runtime {
 
+/// When a step ran, in nanoseconds of a clock that only the device knows. Zeros: it cannot tell.
+struct StepClock {
+  uint64_t begin = 0, end = 0;
+  uint64_t busy = 0; // of the host's threads together, inside kernels; 0 on a GPU
+};
+
 /// One execution of a program: its sizes as numbers, its buffers as pointers of the device. All
 /// arrays belong to the session and are valid during the call.
 struct Launch {
@@ -43,8 +49,9 @@ struct Launch {
   /// shape may be replayed after the dims table was updated. Shapes come back (a long prompt, then
   /// single tokens, then a prompt again), so a queue may keep a few.
   uint64_t shape;
-  /// One a step: what it took, added by a device that can tell. Empty when nobody asks.
-  std::span<uint64_t> nanoseconds;
+  /// One a step of the program, zeros when the launch begins. A device that can tell writes those of the
+  /// launch's steps, at the latest when synchronize() returns. Empty when nobody asks.
+  std::span<StepClock> clocks;
 };
 
 class Queue {

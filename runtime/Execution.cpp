@@ -114,12 +114,17 @@ Status Session::launchSteps(size_t first, size_t last) {
   for (size_t s = first; s < last; ++s)
     if (extents[s] == 0)
       XXH3_64bits_update(&hash, &s, sizeof s);
-  if (timesSteps) {
-    stepNanoseconds.resize(program.steps.size());
-    launch.nanoseconds = stepNanoseconds;
-  }
   launch.shape = XXH3_64bits_digest(&hash);
-  return queue->run(launch);
+  if (!stepEvents)
+    return queue->run(launch);
+  clocks.assign(program.steps.size(), {});
+  launch.clocks = clocks;
+  OTF_TRY(queue->run(launch));
+  OTF_TRY(queue->synchronize());
+  for (size_t s = first; s < last; ++s)
+    if (clocks[s].end != 0)
+      stepEvents->push_back({s, clocks[s]});
+  return {};
 }
 
 /// What a launch wrote, to the observer.

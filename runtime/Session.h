@@ -49,6 +49,12 @@ struct StepValue {
   void *data;
 };
 
+/// One execution of a step.
+struct StepEvent {
+  size_t step;
+  StepClock clock;
+};
+
 class StepObserver {
 public:
   virtual ~StepObserver() = default;
@@ -88,14 +94,17 @@ public:
   /// Positions the states hold, and how many they have room for.
   int64_t stateLength() const { return length; }
   int64_t stateCapacity() const { return capacity; }
+  /// Bytes of the positions that a state holds.
+  int64_t stateBytesHeld(size_t state) const {
+    return state < stateBytes.size() && capacity > 0 ? stateBytes[state] / capacity * length : 0;
+  }
   /// Forgets the positions from `newLength` on; 0 starts anew. Not more than stateLength().
   Status truncateStates(int64_t newLength);
 
-  /// From here on counts what each step of the program takes. A device that cannot tell leaves
-  /// zeros.
-  void timeSteps() { timesSteps = true; }
-  std::span<const StepInfo> steps() const { return program.steps; }
-  std::span<const uint64_t> nanoseconds() const { return stepNanoseconds; }
+  /// From the next run on, appends to `events` each step that ran, in order; null: no longer. A device that
+  /// cannot tell when adds nothing. Launches are then waited for one by one.
+  void timeSteps(std::vector<StepEvent> *events) { stepEvents = events; }
+  const ProgramInfo &steps() const { return program; }
 
   /// From the next run on, shows `observer` what each step writes; null: nobody. Steps are then done
   /// one by one. Fails where memory is the device's own, and where the plan does not name its values.
@@ -140,7 +149,8 @@ private:
   std::vector<Input> inputs; // the plan's, then its states
   int64_t length = 0, capacity = 0, iterations = 0;
   StepObserver *observer = nullptr;
-  bool statesGiven = false, hasRun = false, timesSteps = false;
+  std::vector<StepEvent> *stepEvents = nullptr;
+  bool statesGiven = false, hasRun = false;
 
   // Of the current run; kept to reuse their memory.
   std::vector<int64_t> values, found, dims, extents, blockBytes, stateBytes, newStateBytes;
@@ -148,7 +158,7 @@ private:
   std::vector<void *> inputPointers;
   std::vector<std::vector<int64_t>> outputShapes;
   std::vector<int64_t> inputBytes, outputBytes;
-  std::vector<uint64_t> stepNanoseconds;
+  std::vector<StepClock> clocks;
   std::vector<std::byte> staging;
   std::vector<int64_t> stateShape;
 };

@@ -37,6 +37,10 @@ bool supports(std::string_view level) {
   return false;
 }
 
+uint64_t nanoseconds() {
+  return uint64_t(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
 class CpuDevice final : public Device {
 public:
   /// `helper`: of a GPU, for the steps that it leaves to the host.
@@ -155,8 +159,11 @@ public:
     }
     for (size_t s = l.first; s < l.last; ++s)
       next[s].store(0, std::memory_order_relaxed);
+    running = l.last;
     pool->run([](void *self, unsigned thread) { static_cast<CpuQueue *>(self)->work(thread); },
               this);
+    if (!l.clocks.empty() && running != l.last)
+      l.clocks[running].end = nanoseconds();
     return {};
   }
   Status synchronize() override { return {}; }
@@ -181,18 +188,7 @@ private:
   void work(unsigned thread) {
     void *mine = scratch + size_t(thread) * OTF_KERNEL_SCRATCH;
     bool first = true, previousShared = false;
-    // A step lasts until the next one begins, so waiting for other threads counts too.
-    const bool timed = thread == 0 && !launch->nanoseconds.empty();
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point began = timed ? Clock::now() : Clock::time_point();
-    size_t running = launch->last;
-    auto note = [&](size_t step) {
-      Clock::time_point now = Clock::now();
-      if (running != launch->last)
-        launch->nanoseconds[running] += uint64_t(std::chrono::nanoseconds(now - began).count());
-      began = now;
-      running = step;
-    };
+    const bool timed = !launch->clocks.empty();
     for (size_t s = launch->first; s < launch->last; ++s) {
       const StepInfo &step = device.steps.steps[s];
       const int64_t extent = launch->extents[s], grain = step.grain;
@@ -204,13 +200,25 @@ private:
         pool->barrier();
       first = false;
       previousShared = shared;
-      if (timed)
-        note(s);
+      const uint64_t began = timed ? nanoseconds() : 0;
+      if (timed && thread == 0) {
+        // A step lasts until the next one begins, so waiting for other threads counts too.
+        if (running != launch->last)
+          launch->clocks[running].end = began;
+        launch->clocks[s].begin = began;
+        running = s;
+      }
+      auto note = [&] {
+        if (timed)
+          std::atomic_ref(launch->clocks[s].busy).fetch_add(nanoseconds() - began, std::memory_order_relaxed);
+      };
       void *const *buffers = pointers.data() + step.firstBuffer;
       const int64_t *dims = launch->dims.data() + step.firstDim;
       if (!shared) {
-        if (thread == 0)
+        if (thread == 0) {
           device.kernels[s](buffers, dims, 0, extent, mine);
+          note();
+        }
         continue;
       }
       const int64_t threads = pool->size(), least = grains / (threads * kPartOfWhole);
@@ -224,15 +232,15 @@ private:
         device.kernels[s](buffers, dims, begin, end, mine);
         begin = next[s].load(std::memory_order_relaxed);
       }
+      note();
     }
-    if (timed)
-      note(launch->last);
   }
 
   const CpuDevice &device;
   std::unique_ptr<ThreadPool> pool;
   std::byte *scratch = nullptr;
   const Launch *launch = nullptr;
+  size_t running = 0; // the step that thread 0 is in, when steps are timed
   uint64_t shape = 0;
   bool pointersValid = false;
   std::vector<std::atomic<int64_t>> next; // first work item not yet taken, one a step

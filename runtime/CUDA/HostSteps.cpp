@@ -93,7 +93,7 @@ Status HostSteps::run(const Launch &launch, Queue &gpu) {
   here.outputs = pointers[size_t(Space::output)];
   here.slots = pointers[size_t(Space::slot)];
   here.states = pointers[size_t(Space::state)];
-  here.nanoseconds = {}; // a GPU says nothing of its steps, so a profile would be of these alone
+  here.clocks = {}; // a GPU says nothing of its steps, so a profile would be of these alone
   here.shape = launch.shape + moves; // equal shapes promise equal pointers
   OTF_TRY(cpu->run(here));
   OTF_TRY(cpu->synchronize());

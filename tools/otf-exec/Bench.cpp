@@ -60,23 +60,34 @@ private:
   std::thread thread; // last: it uses the others
 };
 
+/// Of all threads of this process, user and system: what it cost, whatever else the machine does.
+double processorSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+struct Seconds {
+  double wall = 0, processor = 0;
+};
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
 Status repeat(Decoder &decoder, Session &session, std::span<const int32_t> prompt, int64_t tokens,
-              double &prefill, double &decode) {
+              Seconds &prefill, Seconds &decode) {
   OTF_TRY(session.truncateStates(0));
   auto start = std::chrono::steady_clock::now();
+  double processor = processorSeconds();
   OTF_TRY(decoder.start(prompt));
-  prefill = secondsSince(start);
+  prefill = {secondsSince(start), processorSeconds() - processor};
   start = std::chrono::steady_clock::now();
-  for (int64_t i = 0; i < tokens; ++i) {
-    std::span<const float> row = decoder.logits();
-    OTF_TRY(decoder.append(int32_t(std::max_element(row.begin(), row.end()) - row.begin())));
-  }
-  decode = secondsSince(start);
+  processor = processorSeconds();
+  for (int64_t i = 0; i < tokens; ++i)
+    OTF_TRY(decoder.append(decoder.likeliest()));
+  decode = {secondsSince(start), processorSeconds() - processor};
   return {};
 }
 
@@ -95,19 +106,19 @@ int bench(const BenchOptions &options) {
   if (!decoder.ok())
     return fail(o.plan, decoder.status());
 
-  // Any tokens do. The first round touches memory and is not counted.
-  const int64_t different = std::clamp<int64_t>(decoder.value()->vocabularySize(), 1, 100);
-  std::vector<int32_t> prompt(size_t(o.promptTokens));
-  for (size_t i = 0; i < prompt.size(); ++i)
-    prompt[i] = int32_t(int64_t(i) % different);
-  std::vector<double> prefill, decode;
+  // The first round touches memory and is not counted.
+  std::vector<int32_t> prompt = benchPrompt(decoder.value()->vocabularySize(), o.promptTokens);
+  std::vector<double> prefill, decode, prefillProcessor, decodeProcessor;
   for (int64_t i = 0; i <= o.repeat; ++i) {
-    double p = 0, d = 0;
+    Seconds p, d;
     int64_t tokens = i ? o.tokens : std::min<int64_t>(o.tokens, 4);
     if (Status s = repeat(*decoder.value(), session, prompt, tokens, p, d); !s.ok())
       return fail(o.plan, s);
-    if (i)
-      prefill.push_back(double(o.promptTokens) / p), decode.push_back(double(tokens) / d);
+    if (i == 0)
+      continue;
+    prefill.push_back(double(o.promptTokens) / p.wall), decode.push_back(double(tokens) / d.wall);
+    prefillProcessor.push_back(double(o.promptTokens) / p.processor);
+    decodeProcessor.push_back(double(tokens) / d.processor);
   }
   uint64_t anonymous = watch.finish();
 
@@ -119,6 +130,8 @@ int bench(const BenchOptions &options) {
     json["tokens"] = o.tokens;
     json["repeat"] = o.repeat;
     json["tokens_per_second"] = {{"prefill", perSecond[0]}, {"decode", perSecond[1]}};
+    json["tokens_per_cpu_second"] = {{"prefill", median(prefillProcessor)},
+                                     {"decode", o.tokens ? median(decodeProcessor) : 0}};
     json["load_seconds"] = opened.value().seconds;
     json["rss_anon_peak_bytes"] = anonymous;
     json["rss_peak_bytes"] = statusBytes("VmHWM");

@@ -3,6 +3,7 @@
 
 #include "runtime/RegularFile.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -65,6 +66,14 @@ runtime::Result<Opened> open(const PlanOptions &options) {
   opened.session = std::move(session.value());
   opened.seconds = secondsSince(start);
   return opened;
+}
+
+std::vector<int32_t> benchPrompt(int64_t vocabulary, int64_t tokens) {
+  const int64_t different = std::clamp<int64_t>(vocabulary, 1, 100);
+  std::vector<int32_t> prompt(size_t(tokens), 0);
+  for (int64_t i = 0; i < tokens; ++i)
+    prompt[size_t(i)] = int32_t(i % different);
+  return prompt;
 }
 
 /// tokenizer.json at this path, or in the folder at this path.

@@ -48,6 +48,13 @@ struct BenchOptions : PlanOptions {
   int64_t promptTokens = 128, tokens = 128, repeat = 3;
 };
 
+struct ProfileOptions : PlanOptions {
+  int64_t promptTokens = 64, tokens = 64, repeat = 20;
+  std::vector<std::string> inputs; // name=file.npy, for other models
+  std::string trace;
+  bool each = false; // steps one by one, and not equal kernels together
+};
+
 struct EvalOptions : PlanOptions {
   std::string reference, text, tokenizer;
   std::string inputs;                // folder of arrays, for other models
@@ -78,6 +85,7 @@ int batch(const PlanOptions &options);
 int generate(const TextOptions &options);
 int chat(const TextOptions &options);
 int bench(const BenchOptions &options);
+int profile(const ProfileOptions &options);
 int eval(const EvalOptions &options);
 int evalArrays(const EvalOptions &options);
 int compare(const CompareOptions &options);
@@ -102,6 +110,9 @@ runtime::Status checkInputs(const std::vector<std::string> &inputs);
 /// Sets inputs that checkInputs() has seen.
 Failure giveInputs(runtime::Session &session, const std::string &plan,
                    const std::vector<std::string> &inputs);
+
+/// A prompt of as many tokens for measuring: any do.
+std::vector<int32_t> benchPrompt(int64_t vocabulary, int64_t tokens);
 
 /// The end of a command that printed: 0, or the exit status after a write that failed.
 int finishOutput();

@@ -142,6 +142,20 @@ static void compareFlags(CLI::App &app, CompareOptions &o) {
   app.add_flag("--json", o.json, "print one JSON object with all values");
 }
 
+static void profileFlags(CLI::App &app, ProfileOptions &o) {
+  auto *prompt = app.add_option("--prompt-tokens", o.promptTokens, "length of a language model's prompt")
+                     ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
+  auto *tokens = app.add_option("--tokens", o.tokens, "how many are written after it, a run each; 0: the prompt is the run")
+                     ->check(whole<int64_t>(0, kMostBenchTokens))->capture_default_str();
+  auto *input = app.add_option("--input", o.inputs, "name=file.npy, for other models; may be repeated")
+                    ->allow_extra_args(false)->excludes(prompt)->excludes(tokens);
+  app.add_option("--repeat", o.repeat, "runs on the inputs")
+      ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str()->needs(input);
+  app.add_option("--trace", o.trace, "file for the steps in Chrome's trace format")->check(isPath);
+  app.add_flag("--each", o.each, "each step, and not equal kernels together");
+  app.add_flag("--json", o.json, "print one JSON object");
+}
+
 static int parseAndRun(int argc, char **argv) {
   CLI::App app("Runs plans that otf-compile made.", "otf-exec");
   app.require_subcommand(1);
@@ -150,6 +164,7 @@ static int parseAndRun(int argc, char **argv) {
   BenchOptions b;
   EvalOptions e;
   CompareOptions p;
+  ProfileOptions f;
   PlanOptions i, v, s;
 
   CLI::App *run = app.add_subcommand("run", "arrays in, arrays out");
@@ -191,6 +206,10 @@ static int parseAndRun(int argc, char **argv) {
       ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
   bench->add_flag("--json", b.json, "print one JSON object");
 
+  CLI::App *profile = app.add_subcommand("profile", "where the time of a run goes, beside what the machine could do");
+  planFlags(*profile, f, true);
+  profileFlags(*profile, f);
+
   CLI::App *eval = app.add_subcommand("eval", "distance from a reference plan over a text");
   planFlags(*eval, e, true);
   evalFlags(*eval, e);
@@ -213,7 +232,7 @@ static int parseAndRun(int argc, char **argv) {
   if (first != "--help" && first != "-h" &&
       app.get_subcommands([&](const CLI::App *s) { return s->get_name() == first; }).empty())
     return fail("command line", otf::runtime::usageError("'", first, "': unknown (expected run, "
-                                                         "batch, generate, chat, bench, eval, compare, info or verify)"));
+                                                         "batch, generate, chat, bench, profile, eval, compare, info or verify)"));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {
@@ -232,6 +251,7 @@ static int parseAndRun(int argc, char **argv) {
          : *generate ? otf::exec::generate(g)
          : *chat     ? otf::exec::chat(c)
          : *bench    ? otf::exec::bench(b)
+         : *profile  ? otf::exec::profile(f)
          : *eval     ? e.inputs.empty() ? otf::exec::eval(e) : otf::exec::evalArrays(e)
          : *compare  ? otf::exec::compare(p)
          : *info     ? otf::exec::info(i)

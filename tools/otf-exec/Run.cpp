@@ -2,8 +2,10 @@
 //
 // otf-exec run: arrays in, arrays out. Without a folder for them, outputs are summarised.
 #include "tools/otf-exec/Common.h"
+#include "tools/otf-exec/StepProfile.h"
 
 #include "runtime/Npy.h"
+#include "runtime/ThreadPool.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,7 +16,6 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <numeric>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,25 +118,6 @@ static Status timeRuns(Session &session, int64_t count) {
   return {};
 }
 
-/// The steps that take the most, with their share of all steps' time.
-static Status printProfile(const Session &session, int64_t runs) {
-  std::span<const uint64_t> taken = session.nanoseconds();
-  std::span<const StepInfo> steps = session.steps();
-  uint64_t total = std::accumulate(taken.begin(), taken.end(), uint64_t(0));
-  if (total == 0)
-    return deviceError("--profile: this device does not say what a step takes (use the CPU)");
-  std::vector<size_t> order(taken.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return taken[a] > taken[b]; });
-  std::printf("%12s %6s  step\n", "milliseconds", "share");
-  for (size_t s : order)
-    if (taken[s] * 1000 >= total)
-      std::printf("%12.4f %5.1f%%  %zu %s %s\n", double(taken[s]) * 1e-6 / double(runs),
-                  100.0 * double(taken[s]) / double(total), s, steps[s].kernel,
-                  printable(steps[s].label).c_str());
-  return {};
-}
-
 /// `previous` is replaced by what this run opened, and ends only when that is open.
 static int run(const RunOptions &options, Opened &previous) {
   if (Status status = checkInputs(options.inputs); !status.ok())
@@ -158,15 +140,21 @@ static int run(const RunOptions &options, Opened &previous) {
   if (Status status = session.run(); !status.ok())
     return fail(options.plan, status);
 
+  std::vector<StepEvent> events;
   if (options.profile)
-    session.timeSteps();
+    session.timeSteps(&events);
   if (options.repeat > 0)
     if (Status status = timeRuns(session, options.repeat); !status.ok())
       return fail(options.plan, status);
 
-  if (options.profile)
-    if (Status status = printProfile(session, options.repeat); !status.ok())
-      return fail(options.plan, status);
+  session.timeSteps(nullptr);
+  if (options.profile) {
+    const unsigned threads = options.threads ? options.threads : ThreadPool::availableCores();
+    StepProfile profile(session, events, size_t(options.repeat), 1, session.hostVisible() ? threads : 0);
+    if (profile.empty())
+      return fail(options.plan, deviceError("--profile: this device does not say what a step takes (use the CPU)"));
+    profile.print(/*each=*/true, std::nullopt);
+  }
 
   size_t outputs = withStates ? session.outputCount() : session.plan.outputs.size();
   const std::string &folder = options.outputFolder;
