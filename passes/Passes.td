@@ -141,7 +141,8 @@ def ChooseGrids : OtfPass<"otf-choose-grids"> {
     For each linear weight with codes of int8 and one scale a row, without outliers, that is not the file's own: a grid for the
     channels it contracts with, from the histogram in `statistics`, as `otf.grid` = [scale, zero] on each linear. Of all ranges that hold 0 the one with the least
     expected squared error of rounding and clipping is taken. The weight's encoding becomes grid8, `otf.row_scales` are max |w| / 127 of each row, and `otf.row_sums` those
-    of its codes; so the linear adds integers, as with a file that is quantized on both sides. A weight that the statistics lack keeps int8, and its
+    of its codes; so the linear adds integers, as with a file that is quantized on both sides. Where the weight is rotated, all this is of what is
+    rotated, and the range is ±5.5 √mean x², which a rotation leaves as it is. A weight that the statistics lack keeps int8, and its
     activations are quantized as they come.
 
     ```mlir
@@ -167,7 +168,7 @@ def ChooseRotations : OtfPass<"otf-choose-rotations"> {
   let summary = "chooses the rotation of each linear weight";
   let description = [{
     Writes `rotation` on each weight that has an encoding other than f16, no outliers, and linears as its only readers. A weight that has a
-    rotation keeps it; f16 is for what is to stay as it is.
+    rotation keeps it; f16 is for what is to stay as it is. A convolution by int8 stays as it is.
 
     - `kind=hadamard`: blocks of the largest power of two that divides the columns and is at most `block`.
     - `kind=kronecker`: the same times the largest divisor of what is left of the columns that is at most 63, so long as a segment has at most

@@ -38,13 +38,7 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     outliers.calibration = options.statistics;
     manager.addPass(createChooseOutliers(outliers, open));
   }
-  // Then what int8 weights are multiplied with.
-  if (options.staticGrids) {
-    ChooseGridsOptions grids;
-    grids.model = options.model;
-    grids.calibration = options.statistics;
-    manager.addPass(createChooseGrids(grids, open));
-  }
+  // Then what coded weights are multiplied with.
   if (options.activations == "f32" || options.activations == "row")
     manager.addPass(createChooseActivations({options.activations}));
   // Units before rotations: what is rotated is relative.
@@ -63,6 +57,13 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     rotations.block = options.rotationBlock;
     rotations.seed = options.seed;
     manager.addPass(createChooseRotations(rotations));
+  }
+  // What is rotated has other ranges, and so have the rows of its weight.
+  if (options.staticGrids) {
+    ChooseGridsOptions grids;
+    grids.model = options.model;
+    grids.calibration = options.statistics;
+    manager.addPass(createChooseGrids(grids, open));
   }
   // How codes are chosen says nothing about which.
   if (options.feedback > 0.0) {

@@ -14,7 +14,7 @@ namespace otf {
 // `given-a8` leaves weights that are quantized already and runs them on int8 activations, which is what `accuracy_level` 4 of
 // ONNX Runtime's MatMulNBits allows. `planes2` to `planes4` code linears by trellis at that many bits and one scale a row.
 // `w8a8` has one scale a row, and one range a tensor of activations, which calibration gives: sums of integers, as in files that
-// are quantized on both sides.
+// are quantized on both sides. Rotated, a range fits all its columns.
 // The vocabulary is kept wider than the linears: an embedding row has no neighbours that average
 // its error away.
 // `auto` spends a budget on linears by what their errors cost.
@@ -35,7 +35,7 @@ static const Recipe builtin[] = {
     {"rtn4", "int4", "int8", 32, 0},
     {"otf-int2", "codebook2", "f16", 32, 0.035},
     {.name = "turboquant", .linear = "ternary_sign", .vocabulary = "f16", .group = 64, .head = "linear", .rotation = "hadamard"},
-    {.name = "w8a8", .linear = "int8", .vocabulary = "int8", .group = 0, .activations = "static"},
+    {.name = "w8a8", .linear = "int8", .vocabulary = "int8", .group = 0, .activations = "static", .rotation = "hadamard", .seed = 1},
     {.name = "given-a8", .activations = "int8"},
     {.name = "gptq4", .linear = "int4", .vocabulary = "int8", .rounding = "feedback"},
     {.name = "planes2", .linear = "planes3x2", .vocabulary = "int8", .group = 0, .vocabularyGroup = 32},

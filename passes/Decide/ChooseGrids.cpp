@@ -6,6 +6,7 @@
 // trained with bounded activations do not need it. Approach: one grid a tensor from the histogram of calibration. Its bins are an
 // eighth of an octave wide, so what rounding and clipping cost follows from the counts: step² / 12 for each value inside, the squared
 // distance for each outside, which counts more (GridRange.cpp). Least and largest value are the choice where clipping does not pay.
+// What is rotated is nearly normal, whatever the histogram was.
 
 #include "lib/Analysis/Statistics.h"
 
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 
@@ -36,6 +38,15 @@ bool isCandidate(WeightOp weight) {
   return encoding && encoding->getKind() == EncodingKind::int8 && type && type.getRank() == 2 &&
          (encoding->getGroup() == 0 || encoding->getGroup() >= type.getDimSize(1)) && !weight.getVocabulary() && !weight.getGiven() &&
          !weight.getOutliers();
+}
+
+Grid gridFor(WeightOp weight, const ChannelStatistics &channels) {
+  if (weight.getRotation()) {
+    double squares = std::accumulate(channels.squareSums.begin(), channels.squareSums.end(), 0.0);
+    return rotatedGrid(squares / double(channels.rows) / double(channels.channels));
+  }
+  return chooseGrid(channels.histogram, *std::min_element(channels.least.begin(), channels.least.end()),
+                    *std::max_element(channels.largest.begin(), channels.largest.end()));
 }
 
 struct ChooseGridsPass : otf::impl::ChooseGridsBase<ChooseGridsPass> {
@@ -128,8 +139,7 @@ struct ChooseGridsPass : otf::impl::ChooseGridsBase<ChooseGridsPass> {
         weight.emitOpError() << "cannot be coded: " << llvm::toString(std::move(error));
         return signalPassFailure();
       }
-      Grid grid = chooseGrid(channels->histogram, *std::min_element(channels->least.begin(), channels->least.end()),
-                             *std::max_element(channels->largest.begin(), channels->largest.end()));
+      Grid grid = gridFor(weight, *channels);
       weight.setEncodingAttr(EncodingAttr::get(&getContext(), EncodingKind::grid8, 0));
       for (LinearOp linear : readers[weight])
         linear->setAttr(kGridAttribute, DenseF32ArrayAttr::get(&getContext(), {grid.scale, grid.zero}));

@@ -37,6 +37,14 @@ Rotation rotationFor(int64_t columns, bool kronecker, int64_t most, uint64_t see
   return rotation;
 }
 
+/// A convolution by int8: rotated windows have to be written, which 8 bits are not worth, and
+/// places of an image differ in norm so much that no range is right for all of what is rotated.
+bool isConvolution8(LinearOp linear, WeightOp weight) {
+  bool isImage = linear.getWindow() || cast<RankedTensorType>(linear.getInput().getType()).getRank() > 3;
+  return isImage && weight && weight.getEncoding() &&
+         weight.getEncoding()->getKind() == EncodingKind::int8;
+}
+
 struct ChooseRotationsPass : otf::impl::ChooseRotationsBase<ChooseRotationsPass> {
   using ChooseRotationsBase::ChooseRotationsBase;
 
@@ -57,10 +65,10 @@ struct ChooseRotationsPass : otf::impl::ChooseRotationsBase<ChooseRotationsPass>
     SymbolTable symbols(getOperation());
     llvm::SmallPtrSet<Operation *, 16> linears, others;
     getOperation().walk([&](UseOp use) {
-      Operation *weight = symbols.lookup<WeightOp>(use.getWeight());
+      auto weight = symbols.lookup<WeightOp>(use.getWeight());
       for (OpOperand &operand : use.getResult().getUses()) {
         auto linear = dyn_cast<LinearOp>(operand.getOwner());
-        bool fits = linear && isa<MatrixType>(use.getType()) &&
+        bool fits = linear && isa<MatrixType>(use.getType()) && !isConvolution8(linear, weight) &&
                     getElementTypeOrSelf(linear.getInput().getType()).isF32();
         (fits ? linears : others).insert(weight);
       }

@@ -98,4 +98,13 @@ Grid chooseGrid(llvm::ArrayRef<int64_t> histogram, double least, double largest)
   return gridOf(low, high);
 }
 
+/// Within a row they are nearly normal, and rows differ: of MiniLM's, norms are up to 2.5 times their median. Its sentence vectors keep a cosine
+/// of .9988 to .9992 with 5 to 6 (tokens .9962 and .9976), .9986 with 7, and .986 where nothing is rotated.
+constexpr double kRotatedRange = 5.5;
+
+Grid rotatedGrid(double meanSquare) {
+  double high = kRotatedRange * std::sqrt(meanSquare);
+  return gridOf(-high, high);
+}
+
 } // namespace otf

@@ -18,6 +18,9 @@ struct Grid {
 /// `histogram` is that of lib/Analysis/Statistics.h, `least` <= 0 <= `largest` the range of all values.
 Grid chooseGrid(llvm::ArrayRef<int64_t> histogram, double least, double largest);
 
+/// For values that a rotation mixes, which no histogram shows: `meanSquare` is that of all of them, before as after.
+Grid rotatedGrid(double meanSquare);
+
 } // namespace otf
 
 #endif // OTF_PASSES_DECIDE_GRIDRANGE_H

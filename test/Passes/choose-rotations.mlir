@@ -36,6 +36,23 @@ otf.weight @by_hand : tensor<8x64xf32> = #otf.blob<file = 0, offset = 0, length 
     {encoding = #otf.encoding<int8, group = 32>, rotation = #otf.rotation<block = 16, seed = 9>}
 // CHECK: otf.weight @undecided : tensor<8x64xf32> = <file = 0, offset = 0, length = 2048, type = f32>{{$}}
 otf.weight @undecided : tensor<8x64xf32> = #otf.blob<file = 0, offset = 0, length = 2048, type = f32>
+// A convolution by int8 stays as it is: rotated windows would have to be written, which is for fewer bits.
+// CHECK: otf.weight @taps8 {{.*}} {encoding = #otf.encoding<int8>}
+otf.weight @taps8 : tensor<8x288xf32> = #otf.blob<file = 0, offset = 0, length = 9216, type = f32>
+    {encoding = #otf.encoding<int8, group = 0>}
+// CHECK: otf.weight @taps4 {{.*}} rotation = #otf.rotation<block = 32>}
+otf.weight @taps4 : tensor<8x288xf32> = #otf.blob<file = 0, offset = 0, length = 9216, type = f32>
+    {encoding = #otf.encoding<int4, group = 32>}
+
+func.func @convolutions(%x: tensor<1x6x6x32xf32>) {
+  %w8 = otf.use @taps8 : !otf.matrix<8x288, #otf.encoding<f32>>
+  %0 = otf.linear %x, %w8 {window = #otf.window<[3, 3] stride [1, 1] dilation [1, 1] before [1, 1]>}
+      : (tensor<1x6x6x32xf32>, !otf.matrix<8x288, #otf.encoding<f32>>) -> tensor<1x6x6x8xf32>
+  %w4 = otf.use @taps4 : !otf.matrix<8x288, #otf.encoding<f32>>
+  %1 = otf.linear %x, %w4 {window = #otf.window<[3, 3] stride [1, 1] dilation [1, 1] before [1, 1]>}
+      : (tensor<1x6x6x32xf32>, !otf.matrix<8x288, #otf.encoding<f32>>) -> tensor<1x6x6x8xf32>
+  return
+}
 
 func.func @readers(%a: tensor<4x576xf32>, %b: tensor<4x2048xf32>, %c: tensor<4x4308xf32>, %d: tensor<4x15xf32>, %x: tensor<4x64xf32>,
                    %ids: tensor<4xi64>) {

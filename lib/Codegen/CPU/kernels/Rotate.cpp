@@ -17,25 +17,62 @@ template <int high> inline __m256 meet(__m256 v, __m256 swapped) {
   return _mm256_blend_ps(_mm256_add_ps(v, swapped), _mm256_sub_ps(swapped, v), high);
 }
 
-inline void butterfly(float *x, int64_t block) {
-  int64_t distance = 1;
-  if (block >= 8) {
-    for (int64_t k = 0; k < block; k += 8) {
-      __m256 v = _mm256_loadu_ps(x + k);
-      v = meet<0xaa>(v, _mm256_permute_ps(v, 0xb1));
-      v = meet<0xcc>(v, _mm256_permute_ps(v, 0x4e));
-      v = meet<0xf0>(v, _mm256_permute2f128_ps(v, v, 1));
-      _mm256_storeu_ps(x + k, v);
+/// The distances 1, 2 and 4.
+inline __m256 meetInside(__m256 v) {
+  v = meet<0xaa>(v, _mm256_permute_ps(v, 0xb1));
+  v = meet<0xcc>(v, _mm256_permute_ps(v, 0x4e));
+  return meet<0xf0>(v, _mm256_permute2f128_ps(v, v, 1));
+}
+
+/// Two distances at once: of v[0] to v[1] and v[2] to v[3], then of v[0] to v[2] and v[1] to v[3].
+inline void meetTwice(__m256 v[4]) {
+  __m256 a = _mm256_add_ps(v[0], v[1]), b = _mm256_sub_ps(v[0], v[1]);
+  __m256 c = _mm256_add_ps(v[2], v[3]), d = _mm256_sub_ps(v[2], v[3]);
+  v[0] = _mm256_add_ps(a, c);
+  v[1] = _mm256_add_ps(b, d);
+  v[2] = _mm256_sub_ps(a, c);
+  v[3] = _mm256_sub_ps(b, d);
+}
+
+/// Of a power of two, at least 8; each pass does as many distances as registers hold.
+inline void butterflyWide(float *x, int64_t block) {
+  int64_t distance = 8;
+  if (block >= 32) {
+    for (int64_t k = 0; k < block; k += 32) {
+      __m256 v[4];
+      for (int64_t i = 0; i < 4; ++i)
+        v[i] = meetInside(_mm256_loadu_ps(x + k + 8 * i));
+      meetTwice(v);
+      for (int64_t i = 0; i < 4; ++i)
+        _mm256_storeu_ps(x + k + 8 * i, v[i]);
     }
-    for (distance = 8; distance < block; distance *= 2)
-      for (int64_t first = 0; first < block; first += 2 * distance)
-        for (int64_t k = first; k < first + distance; k += 8) {
-          __m256 a = _mm256_loadu_ps(x + k), b = _mm256_loadu_ps(x + k + distance);
-          _mm256_storeu_ps(x + k, _mm256_add_ps(a, b));
-          _mm256_storeu_ps(x + k + distance, _mm256_sub_ps(a, b));
-        }
+    distance = 32;
+  } else {
+    for (int64_t k = 0; k < block; k += 8)
+      _mm256_storeu_ps(x + k, meetInside(_mm256_loadu_ps(x + k)));
   }
-  for (; distance < block; distance *= 2)
+  for (; 4 * distance <= block; distance *= 4)
+    for (int64_t first = 0; first < block; first += 4 * distance)
+      for (int64_t k = first; k < first + distance; k += 8) {
+        __m256 v[4];
+        for (int64_t i = 0; i < 4; ++i)
+          v[i] = _mm256_loadu_ps(x + k + i * distance);
+        meetTwice(v);
+        for (int64_t i = 0; i < 4; ++i)
+          _mm256_storeu_ps(x + k + i * distance, v[i]);
+      }
+  if (distance < block)
+    for (int64_t k = 0; k < distance; k += 8) {
+      __m256 a = _mm256_loadu_ps(x + k), b = _mm256_loadu_ps(x + k + distance);
+      _mm256_storeu_ps(x + k, _mm256_add_ps(a, b));
+      _mm256_storeu_ps(x + k + distance, _mm256_sub_ps(a, b));
+    }
+}
+
+inline void butterfly(float *x, int64_t block) {
+  if (block >= 8)
+    return butterflyWide(x, block);
+  for (int64_t distance = 1; distance < block; distance *= 2)
     for (int64_t first = 0; first < block; first += 2 * distance)
       for (int64_t k = first; k < first + distance; ++k) {
         float a = x[k], b = x[k + distance];
@@ -46,6 +83,11 @@ inline void butterfly(float *x, int64_t block) {
 
 /// The dense part of a segment; eight columns at a time where there are so many.
 inline void dense(float *x, int64_t block, int64_t factor, const float *matrix) {
+  if (factor == 1) {
+    for (int64_t j = 0; j < block; ++j)
+      x[j] *= matrix[0];
+    return;
+  }
   float column[8 * kMostFactor];
   int64_t width = block < 8 ? 1 : 8;
   for (int64_t j = 0; j < block; j += width) {
@@ -69,13 +111,27 @@ inline void dense(float *x, int64_t block, int64_t factor, const float *matrix) 
   }
 }
 
+/// Turns columns whose sign is set; without branches, which half of them would take.
+inline void turn(float *x, int64_t first, int64_t count, uint64_t seed) {
+  int64_t k = 0;
+  while (k < count) {
+    int64_t bit = (first + k) % 32, n = 32 - bit < count - k ? 32 - bit : count - k;
+    uint32_t signs = otf::rotationSigns(seed, uint64_t((first + k) / 32)) >> bit;
+    for (int64_t i = 0; i < n; ++i) {
+      uint32_t bits;
+      __builtin_memcpy(&bits, x + k + i, 4);
+      bits ^= signs >> i << 31;
+      __builtin_memcpy(x + k + i, &bits, 4);
+    }
+    k += n;
+  }
+}
+
 /// Columns [first, first + count) of a row, in place: whole segments.
 inline void rotate(float *x, int64_t first, int64_t count, int64_t block, int64_t factor,
                    int64_t seed, const float *matrix) {
   if (seed != 0)
-    for (int64_t k = 0; k < count; ++k)
-      if (rotationSigns(uint64_t(seed), uint64_t((first + k) / 32)) >> ((first + k) % 32) & 1)
-        x[k] = -x[k];
+    turn(x, first, count, uint64_t(seed));
   for (int64_t segment = 0; segment < count; segment += block * factor) {
     for (int64_t i = 0; i < factor; ++i)
       butterfly(x + segment + i * block, block);
