@@ -5,9 +5,13 @@
     build/venv/bin/python test/EndToEnd/run.py --target=cuda test_fixtures          on a machine with a GPU
 """
 import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True  # the source folder stays clean
@@ -29,6 +33,30 @@ class Result(unittest.TextTestResult):
         self.outcomes[outcome].append(test.id())
 
 
+def run_files(jobs, flags):
+    """Each file of tests in a process of its own, `jobs` at a time, the largest first; what fails is printed whole."""
+    files = sorted(otf.here.glob("test_*.py"), key=lambda file: -file.stat().st_size)
+    outcomes = {"passed": [], "failed": [], "skipped": []}
+
+    def run(file):
+        with tempfile.TemporaryDirectory() as folder:
+            results = pathlib.Path(folder) / "results.json"
+            command = [sys.executable, __file__, *flags, "--json", results, file.stem]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            return done, json.loads(results.read_text()) if results.exists() else {"failed": [f"{file.stem} (exit {done.returncode})"]}
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for file, future in [(file, pool.submit(run, file)) for file in files]:
+            done, ended = future.result()
+            print(f"{file.stem}: {', '.join(f'{len(names)} {outcome}' for outcome, names in ended.items())}", flush=True)
+            if done.returncode != 0:
+                print(done.stdout)
+                ended["failed"] = ended.get("failed") or [f"{file.stem} (exit {done.returncode})"]
+            for outcome, names in ended.items():
+                outcomes[outcome] += names
+    return outcomes
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=otf.build)
@@ -36,6 +64,7 @@ def main():
     parser.add_argument("--smollm2", help="folder of SmolLM2-135M-Instruct in f32")
     parser.add_argument("--smollm2-f16", help="the same in f16")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="files of tests at once, where all are run")
     parser.add_argument("names", nargs="*", help="tests to run, for instance test_fixtures; all by default")
     args = parser.parse_args()
     otf.build, otf.target = args.build.resolve(), args.target
@@ -43,8 +72,13 @@ def main():
         folder = pathlib.Path(folder or otf.build / "models" / f"smollm2-{kind}")
         otf.smollm2[kind] = folder if folder.is_dir() else None
 
-    loader = unittest.TestLoader()
-    tests = loader.loadTestsFromNames(args.names) if args.names else loader.discover(str(otf.here))
+    if not args.names:
+        outcomes = run_files(args.jobs, sys.argv[1:])
+        if args.json:
+            args.json.write_text(json.dumps(outcomes))
+        print(", ".join(f"{len(names)} {outcome}" for outcome, names in outcomes.items()))
+        sys.exit(bool(outcomes["failed"]))
+    tests = unittest.TestLoader().loadTestsFromNames(args.names)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1, resultclass=Result).run(tests)
     # A module that cannot be imported has no name of its own.
     if args.json:
