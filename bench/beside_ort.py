@@ -15,10 +15,10 @@ import onnxruntime as ort
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def compiled(build, model, recipe, folder, target="cpu"):
+def compiled(build, model, recipe, folder, target="cpu", *flags):
     plan = pathlib.Path(folder) / f"{model.parent.name}-{recipe}.plan"
     subprocess.run([build / "bin/otf-compile", model, "-o", plan, f"--recipe={recipe}", f"--target={target}",
-                    *(["--cuda-arch=none"] if target == "cuda" else [])], check=True, stdout=subprocess.DEVNULL)
+                    *(["--cuda-arch=none"] if target == "cuda" else []), *flags], check=True, stdout=subprocess.DEVNULL)
     return plan
 
 
@@ -73,13 +73,15 @@ def lowest_cosine(mine, theirs):
     return float(np.min(np.where(norms > 0, dots / np.where(norms > 0, norms, 1), np.all(mine == theirs, axis=-1)), initial=1.0))
 
 
-def compare(title, ours, peer, rounds, runs):
-    """Prints one line and gives the median ratio: above 1 is faster than ONNX Runtime."""
+def compare(title, ours, peer, rounds, runs, reference=None):
+    """Prints one line and gives the median ratio: above 1 is faster than ONNX Runtime. Outputs are compared with those of `reference`, or the peer's."""
     pairs = [(ours.milliseconds(runs), peer.milliseconds(runs)) for _ in range(rounds)]
     ratios = sorted(theirs / mine for mine, theirs in pairs)
-    outputs = [(ours.output(name).astype(np.float64), value.astype(np.float64)) for name, value in peer.outputs().items()]
+    outputs = [(ours.output(name).astype(np.float64), value.astype(np.float64)) for name, value in (reference or peer).outputs().items()]
     error = max(float(np.max(np.abs(mine - theirs), initial=0.0)) for mine, theirs in outputs)
     cosine = min(lowest_cosine(mine, theirs) for mine, theirs in outputs)
+    means = [lowest_cosine(mine.mean(1), theirs.mean(1)) for mine, theirs in outputs if mine.ndim == 3]
     print(f"{title}: {statistics.median(m for m, _ in pairs):.2f} ms, ONNX Runtime {statistics.median(t for _, t in pairs):.2f} ms, "
-          f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), largest difference {error:.1e}, min cosine {cosine:.6f}", flush=True)
+          f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), largest difference {error:.1e}, min cosine {cosine:.6f}"
+          + (f", of means {min(means):.6f}" if means else ""), flush=True)
     return statistics.median(ratios)
