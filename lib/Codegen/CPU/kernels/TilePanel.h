@@ -8,6 +8,7 @@
 // Besides what TileGrouped.h asks for, a codec has
 //   Panel                                    the form of its panels
 //   void steps(const uint8_t *chunk, __m256i (&w)[8]) const   bytes as that panel takes them
+//   fewRows                                  optional: the same for fewer rows, in place of TileGrouped.h
 //   addsCodes                                optional: whether sums of codes (CodeSums.h) are for it
 //   static or not: V exact(V sum, V xSum) const               Σ w x from the panel's sum and from Σ
 //   x
@@ -166,7 +167,11 @@ inline void manyTiles(const Codec &codec, const void *tile, int64_t tileBytes, i
     some.template operator()<wide ? 8 : 4, 2>();
     some.template operator()<wide ? 8 : 4, 1>();
   }
-  if constexpr (Codec::pairs) {
+  if constexpr (requires { &Codec::fewRows; }) {
+    if (t < tiles)
+      Codec::fewRows(first + t * tileBytes, tileBytes, tiles - t, static_cast<const uint8_t *>(rec), recStride, m, kb, group,
+                     outliers, acc + 8 * t * m);
+  } else if constexpr (Codec::pairs) {
     if (t < tiles)
       groupedTiles(codec, first + t * tileBytes, tileBytes, tiles - t, rec, recStride, m, kb, group,
                    outliers, acc + 8 * t * m);
