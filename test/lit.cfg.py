@@ -25,6 +25,13 @@ for tool in ("FileCheck", "split-file"):
 config.substitutions.append((r"%not\b", os.path.join(llvm_tools, "not")))
 
 config.substitutions.append((r"%python\b", sys.executable))
+config.substitutions.append((r"%llvm-tools\b", llvm_tools))
+
+# The micro-kernels as bitcode.
+kernels = os.path.join(config.otf_binary_dir, "lib/Codegen/CPU/kernels")
+config.substitutions.append((r"%kernels\b", kernels))
+if os.path.exists(os.path.join(kernels, "avx2.bc")):
+    config.available_features.add("kernels")
 
 # otf-opt reads weights and ONNX files only where the libraries for it were built.
 for feature, library in (("weights", "lib/Compile"), ("raise", "passes/Raise")):
