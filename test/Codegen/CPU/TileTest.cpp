@@ -122,6 +122,7 @@ TEST_P(Tile, GroupedMatchesFloat64) {
     for (int64_t columns : {1, 31, 33, 129, 576})
       for (int64_t group : {32, 256, 0})
         check({kind, group}, columns, 0);
+  check({EncodingKind::Planes3x2, 96}, 4304, 5); // column 4,096 is inside a group
 }
 
 TEST_P(Tile, OutlierColumnsMatchFloat64) {
@@ -383,12 +384,12 @@ TEST_P(Tile, Codebook2IsExactForEveryKindOfTable) {
 }
 
 /// Random words are codes like any other; row 0 has the largest sums, and activations are extreme in two rounds. Several tiles
-/// together, and f32 rows of the same integers, give the same.
+/// together, and f32 rows of the same integers, give the same. Few rows take 4,096 columns at a time.
 TEST_P(Tile, PlanesAreExact) {
   for (EncodingKind kind : kPlanes)
-    for (int64_t columns : {1, 31, 32, 33, 160})
-      for (unsigned seed = 0; seed < 10; ++seed) {
-        constexpr int64_t tiles = 3, rows = 5;
+    for (int64_t columns : {1, 31, 32, 33, 160, 4200})
+      for (unsigned seed = 0; seed < (columns > 1000 ? 3 : 10); ++seed) {
+        const int64_t tiles = 3, rows = seed % 2 == 0 ? 5 : 2;
         const PlanesCode &code = planesCode(kind);
         WeightLayout layout;
         ASSERT_EQ(makeLayout({kind, 0}, 8 * tiles, columns, 0, layout), EncodeStatus::Ok);
