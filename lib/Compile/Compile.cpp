@@ -118,7 +118,11 @@ LogicalResult Compilation::import() {
     return fail(llvm::toString(opened.takeError()));
   file = std::move(*opened);
   errors.setFile(file->path().str());
+  if (options.syntheticSeed)
+    file->files().synthesize(*options.syntheticSeed);
   module = importModel(*file, context);
+  if (module && options.syntheticSeed && !file->files().hasSynthetic())
+    return fail(file->path() + ": no weight is missing (leave --synthetic-weights out)");
   return success(bool(module));
 }
 
@@ -298,7 +302,9 @@ LogicalResult Compilation::writeWeights(StreamEncoder &weights, plan::Writer *wr
 std::vector<Unfinished::Identity> Compilation::identityOf(const StreamEncoder &weights) const {
   std::string files, text;
   for (unsigned i = 0; i != file->files().size(); ++i)
-    files += Unfinished::describeFile((std::filesystem::path(file->folder().str()) / file->files().name(i).str()).string());
+    files += file->files().isSynthetic(i)
+                 ? file->files().name(i).str() + "\n"
+                 : Unfinished::describeFile((std::filesystem::path(file->folder().str()) / file->files().name(i).str()).string());
   llvm::raw_string_ostream out(text);
   for (const StoredWeight &stored : weights.stored()) {
     stored.weight->print(out, OpPrintingFlags().useLocalScope().assumeVerified());

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct CompileOptions {
 
   std::string model;  ///< a file or a folder
   std::string output; ///< the plan; for text "-" or empty is standard output
+  std::optional<uint64_t> syntheticSeed; ///< tensors whose files are absent get values made of it (SyntheticValues.h)
   std::string report; ///< where report.json goes too, and a table to standard output; empty: into the plan only
   int64_t context = 0; ///< positions of a cache whose memory a dry run tells; 0: as many as a session takes
   Recipe recipe;

@@ -56,7 +56,7 @@ static void toCodes(DenseFPElementsAttr scales, int64_t first, int64_t rows, int
 }
 
 WeightBlocks::WeightBlocks(StoredWeight &stored, WeightRows rows)
-    : stored(&stored), source(std::move(rows)), parts(divide(stored)) {
+    : stored(&stored), source(std::move(rows)), parts(divide(stored, source.isSynthetic())) {
   auto scales = stored.weight->getAttrOfType<DenseFPElementsAttr>(kRowScalesAttribute);
   if (stored.isMatrix() && scales && !stored.weight.getGiven())
     rowScales = scales;
@@ -74,7 +74,7 @@ llvm::Expected<WeightBlocks> WeightBlocks::open(StoredWeight &stored, llvm::Expe
   return llvm::createStringError(words);
 }
 
-WeightBlocks::Parts WeightBlocks::divide(const StoredWeight &stored) {
+WeightBlocks::Parts WeightBlocks::divide(const StoredWeight &stored, bool isSynthetic) {
   WeightOp weight = stored.weight;
   BlobAttr blob = weight.getBlob();
   int64_t columns = stored.columns;
@@ -94,7 +94,7 @@ WeightBlocks::Parts WeightBlocks::divide(const StoredWeight &stored) {
   } else {
     Type to = cast<RankedTensorType>(stored.content).getElementType();
     bool asItIs = !blob.getTransposed() && !weight.getScaleAttr();
-    if (stored.size == 0 || (to == blob.getType() && asItIs && !weight.getGiven() && derivedPart(weight).empty())) {
+    if (stored.size == 0 || (to == blob.getType() && asItIs && !isSynthetic && !weight.getGiven() && derivedPart(weight).empty())) {
       parts.form = Form::mapped;
       return parts;
     }

@@ -43,7 +43,7 @@ private:
   };
 
   WeightBlocks(StoredWeight &stored, WeightRows rows);
-  static Parts divide(const StoredWeight &stored);
+  static Parts divide(const StoredWeight &stored, bool isSynthetic = false);
   std::string makeMatrix(int64_t first, int64_t rows, const Feedback *feedback, float *floats, CodedBlock &made) const;
   std::string makeTensor(int64_t first, int64_t rows, float *floats, CodedBlock &made) const;
 

@@ -41,6 +41,7 @@ llvm::Expected<WeightRows> WeightRows::open(const FileSet &files, WeightOp weigh
   }
   result.blob = blobOf(weight, rows, columns);
   result.transposed = weight.getBlob().getTransposed();
+  result.synthetic = result.blob.file >= 0 && result.blob.file < int64_t(files.size()) && files.isSynthetic(unsigned(result.blob.file));
   result.columns = columns;
   result.taps = tapsOf(weight);
   if (weight.getGiven()) {

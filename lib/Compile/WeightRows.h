@@ -27,6 +27,8 @@ public:
   llvm::Error read(int64_t firstRow, int64_t rowCount, float *out) const;
   /// The grid of a weight that the file has quantized, or null.
   const GivenWeight *given() const { return quantized ? &*quantized : nullptr; }
+  /// Whether values are made and not read, so that there are no bytes.
+  bool isSynthetic() const { return memory.empty() && synthetic; }
   /// The bytes as they are in the file; without turning, scaling and rotation.
   llvm::Expected<const std::byte *> raw() const { return source.data(blob); }
   /// Elements of fewer than 8 bits, a byte each.
@@ -39,7 +41,7 @@ private:
 
   WeightSource source;
   Blob blob;
-  bool transposed = false;
+  bool transposed = false, synthetic = false;
   int64_t columns = 0, taps = 1;
   std::vector<float> scale, unit; ///< column k is multiplied by scale[k] and unit[k]; empty for none
   std::vector<float> memory;      ///< instead of a file

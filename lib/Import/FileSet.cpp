@@ -6,6 +6,8 @@
 
 #include "lib/Import/FileSet.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -32,6 +34,8 @@ llvm::Expected<FileSet> FileSet::reopen(llvm::StringRef folder, llvm::ArrayRef<s
   if (!set)
     return set.takeError();
   for (auto [i, name] : llvm::enumerate(files)) {
+    if (llvm::StringRef(name).starts_with("synthetic "))
+      return llvm::createStringError(name + ": these values are in no file (compile the model itself)");
     if (llvm::StringRef(name).starts_with("packed:"))
       return llvm::createStringError(name + ": these values were only in memory (import the model again)");
     llvm::Expected<unsigned> number = set->open(name);
@@ -81,6 +85,23 @@ unsigned FileSet::addPacked(llvm::StringRef tensor, std::vector<std::byte> bytes
   packed.push_back(std::move(bytes));
   files.push_back({"packed:" + tensor.str(), packed.back()});
   return files.size() - 1;
+}
+
+unsigned FileSet::addSynthetic(llvm::StringRef tensor) {
+  files.push_back({"synthetic " + std::to_string(*seedOfAbsent) + ":" + tensor.str(), {}, true});
+  return files.size() - 1;
+}
+
+bool FileSet::isAbsent(llvm::StringRef location) const {
+  fs::path relative(location.str());
+  if (location.empty() || location.contains('\0') || relative.is_absolute() || *relative.lexically_normal().begin() == "..")
+    return false;
+  std::error_code error;
+  return fs::symlink_status(fs::path(realFolder) / relative, error).type() == fs::file_type::not_found;
+}
+
+bool FileSet::hasSynthetic() const {
+  return llvm::any_of(files, [](const File &file) { return file.isSynthetic; });
 }
 
 } // namespace otf

@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 namespace otf {
@@ -33,18 +34,31 @@ public:
   /// Counts the packed values of a tensor.
   unsigned addPacked(llvm::StringRef tensor, std::vector<std::byte> bytes);
 
+  /// Counts a tensor whose file is absent and whose values are made of a seed (SyntheticValues.h).
+  unsigned addSynthetic(llvm::StringRef tensor);
+
+  /// Tensors whose files are absent get values made of `seed`.
+  void synthesize(uint64_t seed) { seedOfAbsent = seed; }
+  std::optional<uint64_t> syntheticSeed() const { return seedOfAbsent; }
+  /// Whether a location is one in the folder, and nothing is there.
+  bool isAbsent(llvm::StringRef location) const;
+  bool isSynthetic(unsigned number) const { return files[number].isSynthetic; }
+  bool hasSynthetic() const;
+
   unsigned size() const { return files.size(); }
   llvm::ArrayRef<std::byte> bytes(unsigned number) const { return files[number].bytes; }
-  /// Path relative to the folder, or `packed:<tensor>`.
+  /// Path relative to the folder, `packed:<tensor>` or `synthetic <seed>:<tensor>`.
   llvm::StringRef name(unsigned number) const { return files[number].name; }
 
 private:
   struct File {
     std::string name;
     llvm::ArrayRef<std::byte> bytes;
+    bool isSynthetic = false;
   };
 
   std::string realFolder;
+  std::optional<uint64_t> seedOfAbsent;
   std::vector<File> files;
   std::deque<MappedFile> maps;
   std::deque<std::vector<std::byte>> packed;

@@ -25,6 +25,7 @@ namespace {
 struct Place {
   int64_t file = 0;
   uint64_t offset = 0, length = 0;
+  bool isSynthetic = false;
 };
 } // namespace
 
@@ -53,6 +54,13 @@ static llvm::Expected<Place> placeOfExternal(const TensorProto &message, uint64_
   if (length && *length != bytes)
     return fail("external data has " + llvm::Twine(*length) + " bytes but " + shapeText(message) + " needs " +
                 llvm::Twine(bytes) + " (the file is corrupt; export the model again)");
+  if (files.syntheticSeed() && files.isAbsent(location)) {
+    int64_t type = message.data_type();
+    if (type != ElementType::Float && type != ElementType::Float16 && type != ElementType::BFloat16)
+      return fail("external data '" + location + "' is absent, and synthetic values are floats, not " + shapeText(message) +
+                  " (put these values into the model's file)");
+    return Place{files.addSynthetic(message.name()), 0, bytes, true};
+  }
   llvm::Expected<unsigned> file = files.open(location);
   if (!file)
     return file.takeError();
@@ -60,7 +68,7 @@ static llvm::Expected<Place> placeOfExternal(const TensorProto &message, uint64_
   if (offset > size || bytes > size - offset)
     return fail("external data '" + location + "' is too short: " + llvm::Twine(bytes) + " bytes at " +
                 llvm::Twine(offset) + " of a file of " + llvm::Twine(size) + " bytes (was its download cut off?)");
-  return Place{*file, offset, bytes};
+  return Place{*file, offset, bytes, false};
 }
 
 /// Packs the values of a typed field into elements of `width` bytes.
@@ -160,7 +168,7 @@ llvm::Expected<Attribute> importTensor(const TensorProto &message, FileSet &file
     return fail("has no values but " + shapeText(message) + " needs " + llvm::Twine(*bytes) +
                 " bytes (was the model saved without its weights?)");
 
-  Place place{0, raw.offset, raw.length};
+  Place place{0, raw.offset, raw.length, false};
   std::vector<std::byte> packed;
   bool isTyped = !isExternal && raw.length == 0;
   if (isExternal) {
@@ -178,13 +186,13 @@ llvm::Expected<Attribute> importTensor(const TensorProto &message, FileSet &file
                 llvm::Twine(*bytes) + " (the file is corrupt; export the model again)");
   }
 
-  if (fitsElements(type, *bytes)) {
+  if (!place.isSynthetic && fitsElements(type, *bytes)) {
     ArrayRef<std::byte> content = isTyped ? ArrayRef<std::byte>(packed)
                                           : files.bytes(place.file).slice(place.offset, place.length);
     return elementsOf(content, RankedTensorType::get(dims, elementType), onnx::elementBits(type));
   }
   if (isTyped)
-    place = {files.addPacked(message.name(), std::move(packed)), 0, *bytes};
+    place = {files.addPacked(message.name(), std::move(packed)), 0, *bytes, false};
   return onnx::FileBlobAttr::get(context, place.file, place.offset, place.length, type, dims);
 }
 

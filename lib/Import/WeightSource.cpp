@@ -7,6 +7,7 @@
 
 #include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Import/FileSet.h"
+#include "lib/Import/SyntheticValues.h"
 
 #include <bit>
 #include <cstring>
@@ -76,6 +77,9 @@ llvm::Expected<const std::byte *> WeightSource::data(const Blob &blob) const {
   if (blob.file < 0 || blob.file >= static_cast<int64_t>(files->size()))
     return llvm::createStringError("blob names file " + std::to_string(blob.file) + " (there are " +
                                    std::to_string(files->size()) + "; see onnx.files)");
+  if (files->isSynthetic(unsigned(blob.file)))
+    return llvm::createStringError(files->name(blob.file).str() +
+                                   ": synthetic values are rows of a weight, and this tensor is used otherwise (put it into the model's file)");
   llvm::ArrayRef<std::byte> bytes = files->bytes(blob.file);
   int64_t size = bytes.size();
   if (blob.offset < 0 || blob.length < 0 || blob.offset > size || blob.length > size - blob.offset)
@@ -92,9 +96,14 @@ llvm::Expected<const std::byte *> WeightSource::data(const Blob &blob) const {
 
 llvm::Error WeightSource::readRows(const Blob &blob, int64_t firstRow, int64_t rowCount, bool transposed,
                                    float *out) const {
-  llvm::Expected<const std::byte *> base = data(blob);
-  if (!base)
-    return base.takeError();
+  const bool isSynthetic = blob.file >= 0 && blob.file < int64_t(files->size()) && files->isSynthetic(unsigned(blob.file));
+  const std::byte *base = nullptr;
+  if (!isSynthetic) {
+    llvm::Expected<const std::byte *> bytes = data(blob);
+    if (!bytes)
+      return bytes.takeError();
+    base = *bytes;
+  }
   Convert convert = converterOf(blob.elementType);
   if (!convert || blob.dims.empty())
     return llvm::createStringError(files->name(blob.file).str() + ": a tensor of type " +
@@ -108,8 +117,17 @@ llvm::Error WeightSource::readRows(const Blob &blob, int64_t firstRow, int64_t r
     return llvm::createStringError(files->name(blob.file).str() + ": rows " + std::to_string(firstRow) + " + " +
                                    std::to_string(rowCount) + " of a matrix with " + std::to_string(rows) + " rows");
   int64_t size = onnx::elementBits(blob.elementType) / 8;
+  std::optional<SyntheticValues> made;
+  if (isSynthetic)
+    made.emplace(files->name(unsigned(blob.file)), rows, transposed ? outer : inner);
+  auto take = [&](int64_t first, int64_t count, float *to) {
+    if (made)
+      made->make(first, count, to);
+    else
+      convert(base + first * size, count, to);
+  };
   if (!transposed) {
-    convert(*base + firstRow * inner * size, rowCount * inner, out);
+    take(firstRow * inner, rowCount * inner, out);
     return llvm::Error::success();
   }
   constexpr int64_t kRun = 256;
@@ -117,7 +135,7 @@ llvm::Error WeightSource::readRows(const Blob &blob, int64_t firstRow, int64_t r
   for (int64_t r = 0; r < rowCount; r += kRun) {
     int64_t count = std::min(kRun, rowCount - r);
     for (int64_t k = 0; k < outer; ++k) {
-      convert(*base + (k * inner + firstRow + r) * size, count, run);
+      take(k * inner + firstRow + r, count, run);
       for (int64_t i = 0; i < count; ++i)
         out[(r + i) * outer + k] = run[i];
     }

@@ -47,6 +47,33 @@ TEST_F(WeightSourceTest, RowsOfAPlainMatrix) {
   EXPECT_EQ(std::vector<float>(out, out + 4), (std::vector<float>{3, 4, 5, 6}));
 }
 
+TEST_F(WeightSourceTest, SyntheticRowsAreGaussianAndTheSameInAnyBlocks) {
+  constexpr int64_t kN = 400, kK = 256;
+  files.synthesize(7);
+  Blob b{int64_t(files.addSynthetic("w")), 0, kN * kK * 4, ElementType::Float, {kN, kK}}, turned = b;
+  turned.dims = {kK, kN};
+  std::vector<float> all(kN * kK), part(10 * kK), other(kN * kK);
+  llvm::cantFail(source.readRows(b, 0, kN, false, all.data()));
+  llvm::cantFail(source.readRows(b, 390, 10, false, part.data()));
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), all.end() - 10 * kK));
+  llvm::cantFail(source.readRows(turned, 0, kN, true, other.data()));
+  EXPECT_EQ(other[3 * kK + 5], all[5 * kN + 3]); // element (5, 3) of the file
+  double sum = 0, squares = 0, fourth = 0;
+  for (float value : all) {
+    double unit = value * 16.0; // 1 / sqrt(256)
+    sum += unit, squares += unit * unit, fourth += unit * unit * unit * unit;
+  }
+  EXPECT_NEAR(sum / double(all.size()), 0, 0.02);
+  EXPECT_NEAR(squares / double(all.size()), 1, 0.02);
+  EXPECT_NEAR(fourth / double(all.size()), 3, 0.15);
+  Blob gain{b.file, 0, kK * 4, ElementType::Float, {1, kK}};
+  llvm::cantFail(source.readRows(gain, 0, 1, false, part.data()));
+  EXPECT_NEAR(part[0], 1, 0.6);
+  EXPECT_NE(part[0], part[1]);
+  llvm::Expected<const std::byte *> bytes = source.data(b);
+  EXPECT_NE(llvm::toString(bytes.takeError()).find("synthetic 7:w"), std::string::npos);
+}
+
 TEST_F(WeightSourceTest, TransposedRowsAreColumns) {
   constexpr int64_t kK = 5, kN = 700; // more than one run of columns
   std::vector<float> values(kK * kN);

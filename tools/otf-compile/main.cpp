@@ -105,6 +105,8 @@ static int parseAndRun(int argc, char **argv) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""));
   auto *resume = app.add_flag("--resume", options.resume,
                               "go on where the same compilation was killed, with the weights of PLAN.unfinished");
+  app.add_option("--synthetic-weights", options.syntheticSeed,
+                 "SEED: weights whose external data file is absent get Gaussian values made of it, to measure a model whose weights are elsewhere");
   app.add_flag("--verbose", options.verbose, "a line for each weight");
 
   try {
@@ -164,6 +166,8 @@ static int parseAndRun(int argc, char **argv) {
   bool isRun = calibrate->count() && calibration.source != "none" && !otf::Statistics::isStatistics(calibration.source);
   if (!isRun && (made->count() || tokens->count() || nonfinite->count()))
     return usageError("--calibration-out, --calibrate-tokens and --allow-nonfinite need --calibrate with a text or a folder");
+  if (options.syntheticSeed && isRun)
+    return usageError("--synthetic-weights and --calibrate exclude each other: nothing is to be learnt from such weights");
   if (calibrate->count() && calibration.source == "none") {
     options.ignoreStatistics = true;
   } else if (isRun) {
