@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 SHAPES = {
     "qwen2.5-3b": (2048, 36, 16, 2, 128, 11008, 151936, True, True, 1e6),
     "llama-3.1-8b": (4096, 32, 32, 8, 128, 14336, 128256, False, False, 5e5),
+    "smollm2-135m": (576, 30, 9, 3, 64, 1536, 49152, True, False, 1e5),
     "tiny": (64, 2, 4, 2, 16, 96, 160, True, True, 1e4),
 }
 

@@ -672,6 +672,30 @@ def Bufferize : OtfPass<"otf-bufferize"> {
   let dependentDialects = ["::otf::plan::PlanDialect"];
 }
 
+def MergeLaunches : OtfPass<"otf-merge-launches"> {
+  let summary = "says which launches may be one where they have one row";
+  let description = [{
+    Consecutive launches of equal rows become a unit: a prologue and all linears that read its record; or rotary embeddings and appends to
+    caches. What is merged has a number, `plan.merged`, and lanes, `plan.lane`. Lanes are independent. Within one, a linear's
+    epilogue reads the results of another with an equal weight type at its own place, or an append takes what a rotary
+    embedding gives. Linears whose codecs want a record in another order are merged by themselves. `plan.rows` is 1 where all
+    this holds. Nothing else changes: launches stay, for devices and numbers of rows to which it is of no use. otf-schedule
+    keeps alive what a unit reads and writes. Needs otf-bufferize.
+
+    ```mlir
+    plan.launch @prologue_0(%x) outs(%r) sizes ["s"] : ...
+    plan.launch @linear_0(%r, %q) outs(%a) sizes ["s"] : ...
+    plan.launch @linear_1(%r, %k) outs(%b) sizes ["s"] : ...
+    // becomes
+    plan.launch @prologue_0(%x) outs(%r) sizes ["s"] {plan.rows = "s", plan.unit = 0 : i64} : ...
+    plan.launch @linear_0(%r, %q) outs(%a) sizes ["s"] {plan.lane = 0 : i64, plan.merged = 0 : i64, plan.rows = "s", plan.unit = 0 : i64} : ...
+    plan.launch @linear_1(%r, %k) outs(%b) sizes ["s"] {plan.lane = 1 : i64, plan.merged = 0 : i64, plan.rows = "s", plan.unit = 0 : i64} : ...
+    ```
+  }];
+  let statistics = [Statistic<"numMerged", "merged", "Launches that several may become">];
+  let dependentDialects = ["::otf::plan::PlanDialect"];
+}
+
 def Schedule : OtfPass<"otf-schedule"> {
   let summary = "assigns arena slots, work items and grains";
   let description = [{

@@ -123,7 +123,9 @@ void otf::buildLowerPipeline(OpPassManager &manager) {
   manager.addPass(createOutline());
   // Values to memory.
   manager.addPass(createBufferize());
-  // Memory to slots, launches to work items.
+  // Which launches may be one ...
+  manager.addPass(createMergeLaunches());
+  // ... before memory goes to slots, launches to work items.
   manager.addPass(createSchedule());
   // What is left is a plan.
   manager.addPass(createLowerToPlan());

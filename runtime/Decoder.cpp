@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 namespace otf::runtime {
@@ -70,10 +71,6 @@ Result<std::unique_ptr<Decoder>> Decoder::create(Session &session) {
       decoder->vocabulary =
           input.limit ? input.limit : logitsWidth(session, output).value_or(INT64_MAX);
   return decoder;
-}
-
-int32_t Decoder::likeliest() const {
-  return int32_t(std::max_element(row.begin(), row.end()) - row.begin());
 }
 
 bool Decoder::hasRoom() const {
@@ -207,7 +204,26 @@ Result<std::span<const float>> Decoder::readAll(std::span<const int32_t> ids) {
   return std::span<const float>(converted);
 }
 
+Result<int32_t> Decoder::best() {
+  int64_t at = -1;
+  if (row.empty()) {
+    std::span<const int64_t> shape = session.outputShape(logitsOutput);
+    OTF_TRY(session.largest(logitsOutput, shape.empty() ? 0 : uint64_t(shape.back()), at));
+  } else {
+    for (size_t i = 0; i < row.size(); ++i)
+      if (row[i] > -std::numeric_limits<float>::infinity() && (at < 0 || row[i] > row[size_t(at)]))
+        at = int64_t(i);
+  }
+  if (at < 0)
+    return badInput("output 'logits': no token is possible (every value is not a number)");
+  return int32_t(at);
+}
+
 Status Decoder::readLogits() {
+  if (onlyBest && session.findsLargest(logitsOutput)) {
+    row.clear();
+    return {};
+  }
   std::span<const int64_t> shape = session.outputShape(logitsOutput);
   ElementType type = session.plan.outputs[logitsOutput].type;
   std::optional<int64_t> bytes = byteCount(type, shape), rowBytes = byteCount(type, shape.last(1));

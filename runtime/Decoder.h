@@ -21,14 +21,16 @@ public:
   Status start(std::span<const int32_t> ids);
   /// Appends one token.
   Status append(int32_t id);
+  /// From here on logits() are empty after start() and append(), and best() is what is asked for.
+  void wantOnlyBest(bool only = true) { onlyBest = only; }
+  /// The most likely token, the first of equal ones; where the logits are, if the device can. Fails where none is possible.
+  Result<int32_t> best();
   /// Makes `ids` the whole text, in one run without a past, and gives the logits for what follows
   /// each of them: ids.size() rows of equal length, valid until the next call.
   Result<std::span<const float>> readAll(std::span<const int32_t> ids);
 
   /// For each token of the vocabulary how likely it is next.
   std::span<const float> logits() const { return row; }
-  /// The first of the likeliest tokens.
-  int32_t likeliest() const;
   const std::vector<int32_t> &history() const { return tokens; }
   /// Token ids are below it.
   int64_t vocabularySize() const { return vocabulary; }
@@ -46,6 +48,7 @@ private:
   Status readLogits();
 
   Session &session;
+  bool onlyBest = false;
   size_t logitsOutput = 0, chunk = 0;
   int64_t vocabulary = INT64_MAX; // where the plan does not tell
   std::vector<Role> roles;      // of the plan's inputs

@@ -71,6 +71,14 @@ public:
   virtual Status copyOut(void *to, uint64_t toPitch, const void *from, uint64_t fromPitch,
                          uint64_t width, uint64_t rows) = 0;
 
+  /// Whether largest() works here.
+  virtual bool findsLargest() const { return false; }
+  /// The index of the largest of `count` f32 values in device memory, the first of equal ones; -1 where all are NaN or -inf. Waits.
+  virtual Status largest(const void *values, uint64_t count, int64_t &index) {
+    index = -1;
+    return usageError("this device does not look for the largest value");
+  }
+
   /// Runs the launch's steps in order. May return before the work is done.
   virtual Status run(const Launch &launch) = 0;
   /// Waits, and reports what went wrong since the last call.

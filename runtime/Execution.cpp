@@ -89,6 +89,8 @@ Status Session::launchSteps(size_t first, size_t last) {
   for (size_t s = first; s < last; ++s) {
     const StepInfo &step = program.steps[s];
     extents[s] = values[step.extent];
+    if (program.target == "cuda" && step.host.empty()) // what else a GPU's plan says by it: lib/Compile/PlanAssembly.cpp
+      extents[s] = std::max<int64_t>(extents[s], 0);
     if (extents[s] < 0 || extents[s] > kMostItems)
       return badInput("step '", step.kernel, "': ", extents[s], " work items are not possible");
     for (int axis = 0; axis < 3; ++axis) {

@@ -18,6 +18,9 @@ Result<Generated> generate(const LanguageModel &model, Decoder &decoder,
   auto sampler = text::Sampler::create(options.sampling);
   if (!sampler)
     return usageError("sampling: ", sampler.error().message);
+  // Nothing but the most likely token is asked for: what the device can find itself.
+  const bool greedy = options.sampling.temperature == 0 && options.sampling.repetitionPenalty == 1 && options.sampling.uniqueNgramLength == 0;
+  decoder.wantOnlyBest(greedy);
   text::TextStream stream(options.stops);
   Generated result;
   result.reason = "length";
@@ -31,7 +34,14 @@ Result<Generated> generate(const LanguageModel &model, Decoder &decoder,
     return !onToken || onToken(user, piece, id);
   };
   while (int64_t(result.ids.size()) < options.maxTokens) {
-    std::optional<int32_t> id = sampler->sample(decoder.logits(), decoder.history());
+    std::optional<int32_t> id;
+    if (Result<int32_t> best = greedy ? decoder.best() : Result<int32_t>(Status()); greedy) {
+      if (!best.ok())
+        return best.status();
+      id = best.value();
+    } else {
+      id = sampler->sample(decoder.logits(), decoder.history());
+    }
     if (!id)
       return badInput("output 'logits': no token is possible (every value is not a number or is "
                       "excluded)");

@@ -306,6 +306,13 @@ Status Session::readOutput(size_t index, uint64_t offset, uint64_t bytes, void *
   return queue->copyOut(to, bytes, from + offset, bytes, bytes, 1);
 }
 
+Status Session::largest(size_t index, uint64_t count, int64_t &at) {
+  if (!hasRun || index >= plan.outputs.size() || count > uint64_t(outputBytes[index]) / 4)
+    return usageError("output ", index, ": there are no such values");
+  auto *from = static_cast<const std::byte *>(blocks.blocks()[program.slots.size() + index]);
+  return queue->largest(from + outputBytes[index] - int64_t(4 * count), count, at);
+}
+
 Status Session::observe(StepObserver *who) {
   if (who && !device.hostVisible())
     return usageError("device: what steps write stays in its own memory (use --device=cpu)");

@@ -91,6 +91,13 @@ public:
   /// Copies a part of an output of the plan: the last row of logits.
   Status readOutput(size_t index, uint64_t offset, uint64_t bytes, void *to);
 
+  /// Whether largest() works for an output.
+  bool findsLargest(size_t index) const {
+    return index < plan.outputs.size() && plan.outputs[index].type == ElementType::f32 && queue->findsLargest();
+  }
+  /// The index of the largest of the last `count` values of an output of the plan, as Queue::largest.
+  Status largest(size_t index, uint64_t count, int64_t &at);
+
   /// Positions the states hold, and how many they have room for.
   int64_t stateLength() const { return length; }
   int64_t stateCapacity() const { return capacity; }

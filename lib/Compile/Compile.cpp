@@ -493,7 +493,7 @@ LogicalResult Compilation::emitPlan() {
   if (failed(weights))
     return failure();
 
-  AssemblyOptions assembly{producer, modelName(), *generation, options.cpu, options.cuda, {}, {}};
+  AssemblyOptions assembly{producer, modelName(), *generation, options.cpu, options.cuda, {}, {}, {}};
   std::vector<CodeBlob> objects;
   CudaCode cuda;
   if (options.cpu) {
@@ -511,6 +511,7 @@ LogicalResult Compilation::emitPlan() {
     cuda = std::move(*generated);
     assembly.geometry = cuda.geometry;
     assembly.host = cuda.host;
+    assembly.merged = cuda.merged;
     if (options.strictPlacement && failed(refuseHost(cuda.host)))
       return failure();
     if (!options.cpu && !cuda.host.empty()) {

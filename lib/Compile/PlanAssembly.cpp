@@ -6,6 +6,7 @@
 #include "lib/Compile/PlanAssembly.h"
 
 #include "dialects/OTF/Derived.h"
+#include "dialects/Plan/Merged.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -228,6 +229,7 @@ private:
   /// A step that goes on at a label.
   model::Step &goTo(model::StepKind kind, Operation *op, StringRef label);
   LogicalResult resolveLabels();
+  LogicalResult mergeSteps();
   LogicalResult buffer(Operation *op, Value value, model::Buffer &to);
   /// Elements of the input must be in [-rows, rows).
   void limitInput(size_t input, int64_t rows) {
@@ -248,6 +250,7 @@ private:
   llvm::StringMap<uint32_t> inputs, outputs, states;
   llvm::StringMap<KernelFacts> kernels;
   llvm::StringMap<uint32_t> labels; // by the step they stand before
+  llvm::DenseMap<Operation *, size_t> stepOf;
   struct Pending {
     size_t step;
     StringRef label;
@@ -432,6 +435,7 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
     return failure();
   const KernelFacts &facts = **found;
 
+  stepOf[op] = program.steps.size();
   model::Step &step = program.steps.emplace_back();
   step.kernel = op.getKernel().str();
   step.written = uint32_t(op.getOutputs().size());
@@ -494,6 +498,55 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
   std::vector<model::Size> &grid = cudaGrids.emplace_back();
   for (const Size &blocks : geometry->second.grid)
     grid.push_back(size(substitute(substitute(blocks, actual), largest)));
+  return success();
+}
+
+/// Adds the launches that stand for several where these have one row, before the first of them, which then have nothing to do. What
+/// says so is the extent, which is no size of a GPU's work: at most 0 is nothing.
+LogicalResult Assembler::mergeSteps() {
+  std::map<size_t, std::vector<model::Step>> before;
+  auto setExtent = [&](Operation *launch, model::Step &step, bool merged) -> LogicalResult {
+    auto text = launch->getAttrOfType<StringAttr>(plan::kRowsAttribute);
+    std::optional<Size> rows = text ? Size::parse(text.getValue()) : std::nullopt;
+    if (!rows)
+      return launch->emitOpError() << "is merged and does not say when (run otf-merge-launches)";
+    step.extent = size(merged ? Size(2) - *rows : *rows * *rows - *rows);
+    return success();
+  };
+  for (const MergedStep &merged : options.merged) {
+    model::Step step;
+    const LaunchGeometry &geometry = options.geometry.at(merged.kernel);
+    step.kernel = merged.kernel;
+    step.block = geometry.block;
+    step.shared = geometry.shared;
+    step.grid = sizes(geometry.grid);
+    for (Operation *launch : merged.launches) {
+      const model::Step &part = program.steps[stepOf.at(launch)];
+      step.label += (step.label.empty() ? "" : " | ") + part.label;
+      step.buffers.insert(step.buffers.end(), part.buffers.begin(), part.buffers.end());
+      step.dims.insert(step.dims.end(), part.dims.begin(), part.dims.end());
+    }
+    Operation *first = merged.launches[merged.hasPrologue];
+    if (failed(setExtent(first, step, true)))
+      return failure();
+    before[stepOf.at(first)].push_back(std::move(step));
+  }
+  for (const MergedStep &merged : options.merged)
+    for (Operation *launch : merged.launches)
+      if (failed(setExtent(launch, program.steps[stepOf.at(launch)], false)))
+        return failure();
+  std::vector<model::Step> steps;
+  std::vector<uint32_t> places;
+  for (auto [at, step] : llvm::enumerate(program.steps)) {
+    places.push_back(uint32_t(steps.size()));
+    for (model::Step &merged : before[at])
+      steps.push_back(std::move(merged));
+    steps.push_back(std::move(step));
+  }
+  places.push_back(uint32_t(steps.size()));
+  for (model::Step &step : steps)
+    step.target = places[step.target];
+  program.steps = std::move(steps);
   return success();
 }
 
@@ -579,6 +632,8 @@ FailureOr<model::Plan> Assembler::run() {
       step.block = geometry.block;
       step.shared = geometry.shared;
     }
+    if (failed(mergeSteps()))
+      return failure();
     result.programs.push_back(program);
   }
   return std::move(result);

@@ -21,6 +21,13 @@ struct LaunchGeometry {
   uint32_t block = 0, shared = 0;
 };
 
+/// One launch for several that have one row (lib/Codegen/CUDA/EmitKernel.h): buffers and sizes are theirs, in order.
+struct MergedStep {
+  std::vector<mlir::Operation *> launches; ///< the prologue first, if there is one
+  bool hasPrologue = false;
+  std::string kernel; ///< with a geometry
+};
+
 struct AssemblyOptions {
   std::string producer, model, generation;
   bool cpu = true;
@@ -28,6 +35,7 @@ struct AssemblyOptions {
   /// By kernel, for every kernel that is launched, where `cuda`: how the GPU runs it, or why the host does.
   std::map<std::string, LaunchGeometry> geometry;
   std::map<std::string, std::string> host;
+  std::vector<MergedStep> merged;
 };
 
 /// Everything but `objects` and `cubins`, whose places the writer of the sections knows.

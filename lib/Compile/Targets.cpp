@@ -73,6 +73,14 @@ FailureOr<CudaCode> generateCuda(ModuleOp planned, ArrayRef<std::string> archite
   code.host = std::move(source.host);
   for (cuda::CudaKernel &kernel : source.kernels)
     code.geometry[kernel.name] = {{kernel.grid, 1, 1}, kernel.block, kernel.shared};
+  for (cuda::MergedLaunch &merged : source.merged) {
+    MergedStep &step = code.merged.emplace_back();
+    step.kernel = merged.kernel;
+    step.hasPrologue = bool(merged.prologue);
+    if (merged.prologue)
+      step.launches.push_back(merged.prologue);
+    step.launches.insert(step.launches.end(), merged.launches.begin(), merged.launches.end());
+  }
   if (architectures.empty())
     return code;
   auto nvrtc = runtime::Nvrtc::open();

@@ -23,6 +23,7 @@ struct CudaCode {
   std::vector<CodeBlob> cubins;
   std::map<std::string, LaunchGeometry> geometry;
   std::map<std::string, std::string> host; ///< kernels without CUDA form, and why
+  std::vector<MergedStep> merged;
 };
 
 /// Shared objects for every instruction set level.

@@ -9,6 +9,7 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/Plan/Merged.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -84,13 +85,24 @@ SmallVector<Cycle> cyclesIn(func::FuncOp function) {
 /// The lives of all buffers, by first step. What lives when a loop begins and is used in it lives until it ends.
 SmallVector<Life> livesIn(func::FuncOp function) {
   llvm::MapVector<Operation *, std::pair<int64_t, int64_t>> spans;
+  // What may run together is alive together.
+  DenseMap<int64_t, std::pair<int64_t, int64_t>> units;
   int64_t number = 0;
   function.walk([&](Operation *step) {
+    if (auto unit = step->getAttrOfType<IntegerAttr>(plan::kUnitAttribute))
+      units.try_emplace(unit.getInt(), number, number).first->second.second = number;
+    ++number;
+  });
+  number = 0;
+  function.walk([&](Operation *step) {
+    std::pair<int64_t, int64_t> span(number, number);
+    if (auto unit = step->getAttrOfType<IntegerAttr>(plan::kUnitAttribute))
+      span = units[unit.getInt()];
     if (isa<plan::LaunchOp, plan::BindOp, plan::BranchOp>(step))
       for (Value buffer : step->getOperands())
         if (plan::AllocOp alloc = allocOf(buffer)) {
-          auto [it, isNew] = spans.try_emplace(alloc, number, number);
-          it->second.second = number;
+          auto [it, isNew] = spans.try_emplace(alloc, span);
+          it->second.second = std::max(it->second.second, span.second);
         }
     ++number;
   });

@@ -6,7 +6,8 @@
 // A queue is a stream. It runs a list of steps as plain launches the first time and captures it as
 // a graph when the same shape comes again, as it does at every token: a launch costs the host some
 // microseconds, a graph one launch for all. Sizes that change from token to token live in a table
-// in device memory, and the copy that refreshes it is the graph's first node. Steps that the plan leaves to the
+// in device memory, and the copy that refreshes it is the graph's first node. On GPUs that can (sm_90 and later) a kernel begins while
+// its predecessor still runs, and waits for it itself (device/Prelude.cuh). Steps that the plan leaves to the
 // host come as launches of their own (HostSteps.h).
 #include "runtime/CUDA/Driver.h"
 #include "runtime/CUDA/HostSteps.h"
@@ -27,8 +28,13 @@ constexpr size_t kUploadChunk = 16 << 20;
 constexpr size_t kStaging = 1 << 20; // of inputs; a larger one is copied with a wait
 constexpr size_t kGraphs = 4;        // shapes a queue remembers
 constexpr unsigned kDefaultBlock = 256;
+constexpr unsigned kLargestBlocks = 128; // that look for the largest of a row
 constexpr unsigned kSharedWithoutAsking = 48 * 1024;
 constexpr int kMaxDynamicShared = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+// CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, in percent. The same for all kernels: between two that differ a multiprocessor
+// has to drain.
+constexpr int kPreferredCarveout = 9, kCarveout = 57;
+constexpr unsigned kRecordExternal = 1; // CU_EVENT_RECORD_EXTERNAL: a node of a graph that is captured
 constexpr unsigned kNonBlockingStream = 1;
 constexpr int kCaptureThreadLocal = 1;
 
@@ -88,6 +94,8 @@ public:
   Pointer weights = 0;
   std::vector<Function> kernels; // one a step
   std::unique_ptr<Device> host;  // for the steps that are the host's, if there are any
+  Function largest = nullptr;    // of a row of logits
+  bool beginsEarly = false;      // a kernel may begin while its predecessor runs
 
 private:
   Status loadCode() {
@@ -137,8 +145,14 @@ private:
       if (step.shared > kSharedWithoutAsking)
         OTF_TRY(d.check(d.funcSetAttribute(function, kMaxDynamicShared, int(step.shared)),
                         "cuFuncSetAttribute"));
+      d.funcSetAttribute(function, kPreferredCarveout, kCarveout); // a wish; which GPUs grant is theirs to say
       kernels.push_back(function);
     }
+    Pointer marker = 0;
+    size_t size = 0;
+    if (d.moduleGetFunction(&largest, module, "otf_largest") != kSuccess)
+      largest = nullptr; // an older plan
+    beginsEarly = gpu->major() >= 9 && d.moduleGetGlobal(&marker, &size, module, "otf_waits_for_inputs") == kSuccess;
     return {};
   }
 
@@ -196,6 +210,8 @@ public:
     for (Captured &graph : graphs)
       if (graph.exec)
         d.graphExecDestroy(graph.exec);
+    for (Event event : events)
+      d.eventDestroy(event);
     for (void *memory : allocations)
       d.memFree(asPointer(memory));
     if (dims)
@@ -204,6 +220,10 @@ public:
       d.memFreeHost(dimsMirror);
     if (staging)
       d.memFreeHost(staging);
+    if (keys)
+      d.memFree(keys);
+    if (keysMirror)
+      d.memFreeHost(keysMirror);
     if (stream)
       d.streamDestroy(stream);
   }
@@ -289,6 +309,8 @@ public:
     if (dimBytes)
       std::memcpy(dimsMirror, launch.dims.data(), dimBytes);
     running = true;
+    if (!launch.clocks.empty())
+      return timed(launch);
 
     auto known = std::find_if(graphs.begin(), graphs.end(),
                               [&](const Captured &g) { return g.shape == launch.shape; });
@@ -303,6 +325,35 @@ public:
     if (!known->exec)
       OTF_TRY(capture(launch, known->exec));
     return d.check(d.graphLaunch(known->exec, stream), "cuGraphLaunch");
+  }
+
+  bool findsLargest() const override { return device.largest != nullptr; }
+  Status largest(const void *values, uint64_t count, int64_t &index) override {
+    Gpu::Current current(gpu);
+    index = -1;
+    if (count == 0 || count > UINT32_MAX)
+      return count ? usageError("largest: too many values") : Status();
+    if (!keys) {
+      Result<Pointer> memory = gpu.allocate(kLargestBlocks * sizeof(uint64_t));
+      if (!memory.ok())
+        return memory.status();
+      keys = memory.value();
+      Result<void *> pinned = gpu.allocateHost(kLargestBlocks * sizeof(uint64_t));
+      if (!pinned.ok())
+        return pinned.status();
+      keysMirror = static_cast<uint64_t *>(pinned.value());
+    }
+    const unsigned blocks = unsigned(std::min<uint64_t>((count + kDefaultBlock - 1) / kDefaultBlock, kLargestBlocks));
+    Pointer from = asPointer(values);
+    uint32_t number = uint32_t(count);
+    void *parameters[] = {&from, &number, &keys};
+    OTF_TRY(d.check(d.launchKernel(device.largest, blocks, 1, 1, kDefaultBlock, 1, 1, 0, stream, parameters, nullptr), "kernel 'otf_largest'"));
+    OTF_TRY(d.check(d.copyToHost(keysMirror, keys, blocks * sizeof(uint64_t), stream), "copying"));
+    OTF_TRY(wait("running the plan"));
+    const uint64_t top = *std::max_element(keysMirror, keysMirror + blocks);
+    if (top)
+      index = int64_t(UINT32_MAX - uint32_t(top));
+    return {};
   }
 
   Status synchronize() override {
@@ -367,8 +418,9 @@ private:
     return device.weights + b.offset;
   }
 
-  /// The dims table and all steps, into the stream or the graph being captured from it.
-  Status enqueue(const Launch &launch) {
+  /// The dims table and all steps, into the stream or the graph being captured from it. `timed`: with an event before and after each.
+  Status enqueue(const Launch &launch, bool timed = false) {
+    bool follows = false; // whether the last thing enqueued is a kernel
     if (dimBytes)
       OTF_TRY(d.check(d.copyToDevice(dims, dimsMirror, dimBytes, stream), "copying sizes"));
     for (size_t s = launch.first; s < launch.last; ++s) {
@@ -382,18 +434,75 @@ private:
       parameters.push_back(dims + step.firstDim * sizeof(int64_t));
       void *parameter = parameters.data();
       const uint32_t *grid = launch.grids.data() + 3 * s;
-      const int code = d.launchKernel(device.kernels[s], grid[0], grid[1], grid[2],
-                                      step.block ? step.block : kDefaultBlock, 1, 1, step.shared,
-                                      stream, &parameter, nullptr);
+      const unsigned block = step.block ? step.block : kDefaultBlock;
+      if (timed)
+        OTF_TRY(recordEvent());
+      int code;
+      if (device.beginsEarly && follows && !timed) {
+        LaunchAttribute early = {};
+        early.id = kProgrammaticSerialization;
+        early.flag = 1;
+        const LaunchConfig config = {{grid[0], grid[1], grid[2]}, {block, 1, 1}, step.shared, stream, &early, 1};
+        code = d.launchKernelEx(&config, device.kernels[s], &parameter, nullptr);
+      } else {
+        code = d.launchKernel(device.kernels[s], grid[0], grid[1], grid[2], block, 1, 1, step.shared, stream,
+                              &parameter, nullptr);
+      }
+      follows = true;
       if (code != kSuccess)
         return d.error(code, cat("kernel '", step.kernel, "' of ", step.label).c_str());
+      if (timed)
+        OTF_TRY(recordEvent());
     }
     return {};
   }
 
-  Status capture(const Launch &launch, GraphExec &exec) {
+  Status recordEvent() {
+    if (usedEvents == events.size()) {
+      Event event;
+      OTF_TRY(d.check(d.eventCreate(&event, 0), "cuEventCreate"));
+      events.push_back(event);
+    }
+    return d.check(d.eventRecordWithFlags(events[usedEvents++], stream, kRecordExternal), "cuEventRecordWithFlags");
+  }
+
+  /// What each step takes by itself: a graph in which events stand between kernels, so that none begins before the last has ended and the
+  /// host's pace does not count. Less what two events take that have nothing between them.
+  Status timed(const Launch &launch) {
+    usedEvents = 0;
+    GraphExec exec = nullptr;
+    OTF_TRY(capture(launch, exec, true));
+    Status status = d.check(d.graphLaunch(exec, stream), "cuGraphLaunch");
+    if (status.ok())
+      status = wait("running the plan");
+    d.graphExecDestroy(exec);
+    OTF_TRY(std::move(status));
+    auto between = [&](size_t first, float &milliseconds) {
+      return d.check(d.eventElapsedTime(&milliseconds, events[first], events[first + 1]), "cuEventElapsedTime");
+    };
+    float nothing = 0, each = 0;
+    OTF_TRY(between(0, nothing));
+    size_t at = 2;
+    uint64_t now = 1; // 0 is that it cannot tell
+    for (size_t s = launch.first; s < launch.last; ++s) {
+      if (launch.extents[s] <= 0)
+        continue;
+      OTF_TRY(between(at, each));
+      const uint64_t took = uint64_t(std::max(each - nothing, 0.0f) * 1e6f);
+      launch.clocks[s] = {now, now + took, 0};
+      now += took;
+      at += 2;
+    }
+    return {};
+  }
+
+  Status capture(const Launch &launch, GraphExec &exec, bool timed = false) {
     OTF_TRY(d.check(d.streamBeginCapture(stream, kCaptureThreadLocal), "cuStreamBeginCapture"));
-    Status status = enqueue(launch);
+    Status status;
+    for (int i = 0; timed && i < 2 && status.ok(); ++i)
+      status = recordEvent();
+    if (status.ok())
+      status = enqueue(launch, timed);
     Graph graph = nullptr;
     const int ended = d.streamEndCapture(stream, &graph); // also after a failure
     if (status.ok())
@@ -422,9 +531,13 @@ private:
   void *dimsMirror = nullptr;
   void *staging = nullptr;
   size_t stagingUsed = 0;
+  Pointer keys = 0; // of otf_largest, one a block
+  uint64_t *keysMirror = nullptr;
   bool running = false; // something was enqueued since the last wait
   uint64_t clock = 0;
   std::vector<Captured> graphs;
+  std::vector<Event> events; // of timed runs
+  size_t usedEvents = 0;
   std::vector<void *> allocations;
   std::vector<Pointer> parameters;
   std::unique_ptr<HostSteps> host;

@@ -55,12 +55,15 @@ Result<Driver> load() {
   find(d.eventCreate, "cuEventCreate");
   find(d.eventDestroy, "cuEventDestroy_v2");
   find(d.eventRecord, "cuEventRecord");
+  find(d.eventRecordWithFlags, "cuEventRecordWithFlags");
   find(d.eventElapsedTime, "cuEventElapsedTime");
   find(d.moduleLoadData, "cuModuleLoadData");
   find(d.moduleUnload, "cuModuleUnload");
   find(d.moduleGetFunction, "cuModuleGetFunction");
+  find(d.moduleGetGlobal, "cuModuleGetGlobal_v2");
   find(d.funcSetAttribute, "cuFuncSetAttribute");
   find(d.launchKernel, "cuLaunchKernel");
+  find(d.launchKernelEx, "cuLaunchKernelEx");
   if (missing)
     return deviceError("device 'cuda': the NVIDIA driver is too old: it has no ", missing,
                        " (driver 525 or newer is needed)");

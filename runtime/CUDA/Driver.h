@@ -45,6 +45,23 @@ struct Copy2D {
 };
 enum : unsigned { kMemoryHost = 1, kMemoryDevice = 2 };
 
+/// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  unsigned id;
+  char pad[4];
+  union {
+    char bytes[64];
+    int flag;
+  };
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned count;
+};
+constexpr unsigned kProgrammaticSerialization = 6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+
 struct Driver {
   int (*getErrorName)(int, const char **);
   int (*getErrorString)(int, const char **);
@@ -78,13 +95,16 @@ struct Driver {
   int (*eventCreate)(Event *, unsigned);
   int (*eventDestroy)(Event);
   int (*eventRecord)(Event, Stream);
+  int (*eventRecordWithFlags)(Event, Stream, unsigned);
   int (*eventElapsedTime)(float *, Event, Event);
   int (*moduleLoadData)(Module *, const void *);
   int (*moduleUnload)(Module);
   int (*moduleGetFunction)(Function *, Module, const char *);
+  int (*moduleGetGlobal)(Pointer *, size_t *, Module, const char *);
   int (*funcSetAttribute)(Function, int, int);
   int (*launchKernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                       unsigned, Stream, void **, void **);
+  int (*launchKernelEx)(const LaunchConfig *, Function, void **, void **);
 
   /// Loads libcuda and initialises it, once a process. Code::device where there is no driver or no
   /// GPU.

@@ -85,8 +85,12 @@ Status repeat(Decoder &decoder, Session &session, std::span<const int32_t> promp
   prefill = {secondsSince(start), processorSeconds() - processor};
   start = std::chrono::steady_clock::now();
   processor = processorSeconds();
-  for (int64_t i = 0; i < tokens; ++i)
-    OTF_TRY(decoder.append(decoder.likeliest()));
+  for (int64_t i = 0; i < tokens; ++i) {
+    Result<int32_t> id = decoder.best();
+    if (!id.ok())
+      return id.status();
+    OTF_TRY(decoder.append(id.value()));
+  }
   decode = {secondsSince(start), processorSeconds() - processor};
   return {};
 }
@@ -106,6 +110,7 @@ int bench(const BenchOptions &options) {
   if (!decoder.ok())
     return fail(o.plan, decoder.status());
 
+  decoder.value()->wantOnlyBest(); // as greedy decoding does
   // The first round touches memory and is not counted.
   std::vector<int32_t> prompt = benchPrompt(decoder.value()->vocabularySize(), o.promptTokens);
   std::vector<double> prefill, decode, prefillProcessor, decodeProcessor;

@@ -49,7 +49,7 @@ static void countWork(const Session &session, const StepInfo &step, int64_t toke
     const WeightInfo &w = *it->second;
     if (kind == "embedding") {
       row.bytes += w.size / std::max<uint64_t>(w.rows, 1) * uint64_t(tokens);
-    } else if (kind == "linear") {
+    } else if (kind == "linear" || kind == "row") { // row: several in one launch (EmitMerged.cpp)
       row.bytes += w.size;
       row.macs += w.rows * w.columns * uint64_t(tokens);
     } else {

@@ -49,9 +49,10 @@ static void bindSizes(KernelFrame &k, plan::KernelOp kernel) {
     order.push_back("d" + std::to_string(i));
   if (caches)
     order.insert(order.end(), {"past", "capacity", "batch"});
+  const size_t first = k.part ? k.part->firstDim : 0;
   for (auto [i, name] : llvm::enumerate(order)) {
     k.symbols.insert(name);
-    k.line("const long long " + name + " = a.dims[" + Twine(i) + "];");
+    k.line("const long long " + name + " = a.dims[" + Twine(first + i) + "];");
   }
 }
 
@@ -78,8 +79,9 @@ static bool bindMemory(KernelFrame &k, Operation *op, Value value, unsigned numb
     return false;
   }
   type = written ? type : "const " + type;
-  k.line(type + " *" + (written ? "const " : "__restrict__ const ") + memory.pointer +
-         " = static_cast<" + type + " *>(a.buffers[" + Twine(number) + "]);");
+  // Not __restrict__: what is read through that may come from before the kernel waited for its inputs (Prelude.cuh).
+  k.line(type + " *const " + memory.pointer + " = static_cast<" + type + " *>(a.buffers[" +
+         Twine((k.part ? k.part->firstBuffer : 0) + number) + "]);");
   k.memory[value] = memory;
   return true;
 }
@@ -106,7 +108,7 @@ static bool bindConstant(KernelFrame &k, plan::KernelOp kernel, arith::ConstantO
       return false;
     }
     memory.splat.clear();
-    std::string name = (kernel.getSymName() + "_" + k.fresh("constant")).str();
+    std::string name = ((k.part ? k.part->prefix : kernel.getSymName().str()) + "_" + k.fresh("constant"));
     memory.pointer = name;
     // Floats as bits: infinities and NaN have no literal that may stand in an initializer.
     std::string stored = element;
@@ -150,26 +152,25 @@ static bool emitRoot(KernelFrame &k, Operation *root) {
       });
 }
 
-std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
+bool emitBody(KernelFrame &k, plan::KernelOp kernel, unsigned &number) {
   Operation *root = kernel.getRoot();
   Block &body = kernel.getBody().front();
   auto results = cast<plan::ReturnOp>(body.getTerminator()).getOperands();
   if (!root || results != root->getResults()) {
     kernel.emitError() << "must return the results of the one operator it holds";
-    return std::nullopt;
+    return false;
   }
-  KernelFrame k;
   bindSizes(k, kernel);
-  unsigned number = 0;
+  number = 0;
   for (Value argument : body.getArguments())
     if (!bindMemory(k, kernel, argument, number++, false))
-      return std::nullopt;
+      return false;
   for (Value result : results)
     if (isa<RankedTensorType>(result.getType()) && !bindMemory(k, kernel, result, number++, true))
-      return std::nullopt;
+      return false;
   if (number > kMostBuffers) {
     kernel.emitError() << "a CUDA kernel takes at most " << kMostBuffers << " buffers, and this one has " << number;
-    return std::nullopt;
+    return false;
   }
   k.result = k.memory.lookup(results.front());
   for (Operation &op : body.without_terminator()) {
@@ -179,14 +180,14 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
     auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
     if (dense && isa<RankedTensorType>(dense.getType())) {
       if (!bindConstant(k, kernel, constant, dense, k.globals))
-        return std::nullopt;
+        return false;
     } else if (auto reshape = dyn_cast<ReshapeOp>(op);
                reshape && k.memory.count(reshape.getSource())) {
       Memory memory = k.memory[reshape.getSource()];
       memory.shape = sizesOf(cast<RankedTensorType>(reshape.getResult().getType()));
       k.memory[reshape.getResult()] = memory;
     } else if (!k.operation(op, {})) {
-      return std::nullopt;
+      return false;
     }
   }
   for (Value operand : root->getOperands())
@@ -194,17 +195,22 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
         (!k.memory.count(operand) ||
          (k.memory[operand].pointer.empty() && !isa<tensor::GenerateOp>(root)))) {
       root->emitError() << "reads a value that is not an argument of its kernel";
-      return std::nullopt;
+      return false;
     }
-  if (!emitRoot(k, root))
-    return std::nullopt;
+  return emitRoot(k, root);
+}
 
+std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
+  KernelFrame k;
+  unsigned number = 0;
+  if (!emitBody(k, kernel, number))
+    return std::nullopt;
   CudaKernel result;
   result.name = kernel.getSymName().str();
   result.grid = k.grid;
   result.source = k.globals + "extern \"C\" __global__ void " +
                   "__launch_bounds__(otf::kThreads, otf::kBlocks)\n" + result.name + "(otf::Args<" +
-                  std::to_string(std::max(number, 1u)) + "> a) {\n" + k.text + "}\n\n";
+                  std::to_string(std::max(number, 1u)) + "> a) {\n  otf::releaseDependents();\n" + k.text + "}\n\n";
   return result;
 }
 
@@ -230,6 +236,7 @@ CudaSource emitCudaSource(ModuleOp planned) {
     source.text += emitted->source;
     source.kernels.push_back(std::move(*emitted));
   }
+  emitMerged(planned, source);
   return source;
 }
 

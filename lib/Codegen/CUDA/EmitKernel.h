@@ -33,12 +33,24 @@ struct CudaKernel {
 /// Nothing after a diagnostic.
 std::optional<CudaKernel> emitCuda(plan::KernelOp kernel);
 
+/// One launch for several of the plan where they have one row (passes/Lower/MergeLaunches.cpp). Its buffers and sizes are those of
+/// the prologue, if there is one, and then of the launches, in order.
+struct MergedLaunch {
+  plan::LaunchOp prologue; ///< null for none
+  std::vector<plan::LaunchOp> launches;
+  std::string kernel;
+};
+
 struct CudaSource {
   std::string text; ///< device library and all entries
   std::vector<CudaKernel> kernels;
+  std::vector<MergedLaunch> merged; ///< by the first of their launches; their kernels are in `kernels` too
   /// Kernels that have no CUDA form, and why: the host has to run them.
   std::map<std::string, std::string> host;
 };
+
+/// Adds the entries of merged launches, whose kernels all are in `source`.
+void emitMerged(mlir::ModuleOp planned, CudaSource &source);
 
 /// Every plan.kernel of the module, in order. Each is in `kernels` or in `host`.
 CudaSource emitCudaSource(mlir::ModuleOp planned);

@@ -13,6 +13,7 @@ namespace otf::cuda {
 // A block of the device library is eight warps. Two blocks on each of an H200's 132 multiprocessors
 // keep enough bytes in flight; below that, warps share tiles.
 static constexpr int64_t kWarps = 8, kBlocksWanted = 264;
+static constexpr int64_t kTermBytes = 6144 * 4; // kTermFloats of Linear.cuh
 
 bool emitGenerate(KernelFrame &k, tensor::GenerateOp op) {
   ArrayRef<otf::Size> shape = k.result.shape;
@@ -143,14 +144,22 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   std::optional<std::string> rows = k.product(shape.drop_back(), op.getLoc());
   if (!rows)
     return false;
-  int64_t split = splitFor(type.getRows(), codec->chunks);
+  int64_t split = splitFor(type.getRows(), codec->chunks), tiles = (type.getRows() + 7) / 8;
   std::optional<std::string> x = k.memory[op.getInput()].pointer;
   if (op.getWindow())
     x = windowsOf(k, op, codec->weight);
   if (!x)
     return false;
-  k.line((op.getWindow() ? "otf::contract<" : "otf::linear<") + codec->weight + ", " + Twine(split) +
-         ">(" + k.memory[op.getWeight()].pointer + ", " + *x + ", " + *rows + ",");
+  if (k.part) { // the record is the entry's
+    std::string which = codec->weight + ", " + std::to_string(split) + ">(";
+    k.weight = codec->weight;
+    k.scratchBytes = split == 1 ? 0 : kTermBytes;
+    k.prefetch = "otf::prefetchTiles<" + which + "a.buffers[" + std::to_string(k.part->firstBuffer + cast<BlockArgument>(op.getWeight()).getArgNumber()) + "], ";
+    k.line("otf::oneRow<" + which + k.memory[op.getWeight()].pointer + ", record, scratch,");
+  } else {
+    k.line((op.getWindow() ? "otf::contract<" : "otf::linear<") + codec->weight + ", " + Twine(split) +
+           ">(" + k.memory[op.getWeight()].pointer + ", " + *x + ", " + *rows + ",");
+  }
   ++k.indent;
   k.line("[=](long long m, long long n, float acc) {");
   ++k.indent;
@@ -174,9 +183,8 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   }
   k.line(k.result.pointer + "[p] = " + value + ";");
   --k.indent;
-  k.line("});");
+  k.line("}" + k.blocks() + ");");
   --k.indent;
-  int64_t tiles = (type.getRows() + 7) / 8;
   k.grid = gridOfLinear(shape.drop_back(), type.getRows(), (tiles * split + kWarps - 1) / kWarps);
   return true;
 }
@@ -228,6 +236,25 @@ bool emitNorm(KernelFrame &k, NormOp op) {
   return true;
 }
 
+/// The record of the one row there is, in the entry's shared memory.
+static bool emitOneRecord(KernelFrame &k, PrologueOp op, const std::string &row, int64_t width, int64_t outliers) {
+  int64_t padded = (width - outliers + 31) / 32 * 32;
+  k.recordBytes = (padded + padded / 4 + 4 * outliers + 63) / 64 * 64;
+  std::string layout = "otf::RecordLayout<" + std::to_string(width) + ", " + std::to_string(outliers) + ">, " + k.part->order + ", ";
+  std::string row_ = row + ", " + epsilonOf(op.getEpsilonAttr()) + ", " + k.pointerOr0(op.getScale()) + ", " + k.pointerOr0(op.getBias());
+  k.scratchBytes = 4 * kWarps;
+  if (op.getRotationAttr()) {
+    auto [rotation, factor] = rotationOf(k, op, *op.getRotation(), width);
+    constexpr int64_t kMost = 11264; // Rotation::kMost of Rotate.cuh, which rotates no more at once
+    k.scratchBytes += 4 * std::min(kMost, (width + 31) / 32 * 32 + op.getRotation()->getBlock() * op.getRotation()->getFactor());
+    k.line("otf::oneRecordRotated<" + layout + kindName(op.getKind()) + ", " + rotation + ">(" + row_ + ", " + factor + ", record, scratch);");
+    return true;
+  }
+  k.line("otf::oneRecord<" + layout + kindName(op.getKind()) + ">(" + row_ + ", " +
+         (outliers ? k.memory[op.getColumns()].pointer : std::string("nullptr")) + ", " + k.pointerOr0(op.getGrid()) + ", record, scratch);");
+  return true;
+}
+
 bool emitPrologue(KernelFrame &k, PrologueOp op) {
   auto rows = rowsOf(k, op, op.getInput());
   std::optional<int64_t> width = k.memory[op.getInput()].shape.back().constant();
@@ -237,6 +264,9 @@ bool emitPrologue(KernelFrame &k, PrologueOp op) {
     op.emitError() << "the width of a row must be static, got " << op.getInput().getType();
     return false;
   }
+  int64_t outliers = op.getColumns() ? op.getColumns().getType().getOutliers() : 0;
+  if (k.part)
+    return emitOneRecord(k, op, rows->first.substr(0, rows->first.rfind(", ")), *width, outliers);
   if (op.getRotationAttr()) {
     auto [rotation, factor] = rotationOf(k, op, *op.getRotation(), *width);
     k.line("otf::recordRotated<otf::RecordLayout<" + Twine(*width) + ", 0>, " + kindName(op.getKind()) + ", " + rotation +
@@ -245,7 +275,6 @@ bool emitPrologue(KernelFrame &k, PrologueOp op) {
     k.grid = elementCount(ArrayRef(k.result.shape).drop_back());
     return true;
   }
-  int64_t outliers = op.getColumns() ? op.getColumns().getType().getOutliers() : 0;
   k.line("otf::record<otf::RecordLayout<" + Twine(*width) + ", " + Twine(outliers) + ">, " +
          kindName(op.getKind()) + ">(" + rows->first + ", " + epsilonOf(op.getEpsilonAttr()) +
          ", " + k.pointerOr0(op.getScale()) + ", " + k.pointerOr0(op.getBias()) + ", " +
@@ -287,7 +316,7 @@ bool emitRope(KernelFrame &k, RopeOp op) {
   k.line("    [=](long long r, int i) { return " + x.pointer + element + "; },");
   k.line("    " + table(cos) + ",");
   k.line("    " + table(sin) + ",");
-  k.line("    [=](long long r, int i, float v) { " + k.result.pointer + element + " = v; });");
+  k.line("    [=](long long r, int i, float v) { " + k.result.pointer + element + " = v; }" + k.blocks() + ");");
   k.grid = KernelFrame::gridFor(x.shape);
   return true;
 }
@@ -321,7 +350,7 @@ bool emitAppend(KernelFrame &k, AppendOp op) {
   k.line("otf::append(" + cache.pointer + ",");
   k.line("    [=](long long o, long long s, long long i) { return " + x.pointer + "[" + row +
          " * " + width + " + i]; },");
-  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity, " + first + ");");
+  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity, " + first + k.blocks() + ");");
   k.grid = KernelFrame::gridFor(x.shape);
   return true;
 }

@@ -15,7 +15,7 @@ std::pair<std::string, std::string> rotationOf(KernelFrame &k, Operation *op,
                                                RotationAttr attribute, int64_t columns) {
   Rotation rotation{attribute.getBlock(), attribute.getFactor(), attribute.getSeed()};
   auto kernel = op->getParentOfType<plan::KernelOp>();
-  std::string name = (kernel.getSymName() + "_factor").str();
+  std::string name = (k.part ? k.part->prefix : kernel.getSymName().str()) + "_factor";
   // As bits: the text of a float may be rounded.
   k.globals += "static __device__ const unsigned " + name + "[] = {";
   for (float entry : rotationFactor32(rotation))

@@ -17,6 +17,22 @@ public:
   Size grid = 1;
   std::string globals; ///< constants in front of the entry
 
+  /// Where the kernel is one of several in an entry for one row (EmitMerged.cpp), and how much of the entry's arguments others have.
+  struct Part {
+    unsigned firstBuffer = 0, firstDim = 0;
+    std::string prefix; ///< of the names of constants
+    std::string order;  ///< of a prologue: the otf::…Order of its record
+  };
+  std::optional<Part> part;
+
+  // Of a part, what the entry has to know.
+  std::string prefetch;            ///< a statement for before the wait, or nothing
+  std::string weight;              ///< of a linear: the otf::Weight
+  int64_t recordBytes = 0, scratchBytes = 0; ///< of shared memory
+
+  /// The argument that says which blocks are the kernel's, after a comma.
+  std::string blocks() const { return part ? ", blocks" : ""; }
+
   /// `pointer` of an optional operand.
   std::string pointerOr0(mlir::Value value) {
     return value ? memory[value].pointer : std::string("nullptr");
@@ -25,6 +41,9 @@ public:
   /// row in the others, since a polynomial cannot divide. Kernels stride over the rest.
   static Size gridFor(llvm::ArrayRef<Size> shape);
 };
+
+/// Sizes, pointers and constants of a kernel, and then its operator. False after a diagnostic.
+bool emitBody(KernelFrame &k, plan::KernelOp kernel, unsigned &buffers);
 
 // Each writes the body of the entry, sets `grid`, and returns false after a diagnostic.
 bool emitGenerate(KernelFrame &k, mlir::tensor::GenerateOp op);

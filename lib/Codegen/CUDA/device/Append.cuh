@@ -18,11 +18,10 @@ struct AtPlaces {
 /// cache[o][first(o) + s][i] = x(o, s, i) for o < outer, s < added, i < inner. T: f32 or f16 cache.
 template <class T, class X, class First>
 OTF_DEVICE void append(T *cache, X x, int64_t outer, int64_t added, int64_t inner, int64_t past,
-                       int64_t capacity, First first) {
+                       int64_t capacity, First first, Blocks blocks = allBlocks()) {
   waitForInputs();
   const int64_t total = outer * added * inner;
-  for (int64_t at = int64_t(blockIdx.x) * kThreads + threadIdx.x; at < total;
-       at += int64_t(gridDim.x) * kThreads) {
+  for (int64_t at = blocks.index * kThreads + threadIdx.x; at < total; at += blocks.count * kThreads) {
     const int64_t i = at % inner, s = at / inner % added, o = at / inner / added;
     const int64_t place = first(o, past) + s;
     // The runtime refuses a step that does not fit; never write past it.
@@ -33,7 +32,6 @@ OTF_DEVICE void append(T *cache, X x, int64_t outer, int64_t added, int64_t inne
     if ((local > 0 || local <= -added) && past + s < capacity)
       cache[(o * capacity + past + s) * inner + i] = fromFloat<T>(0.0f);
   }
-  releaseDependents();
 }
 
 } // namespace otf

@@ -37,7 +37,7 @@ struct MaskAdd {
   const float *data;
   int64_t batch, head, query, key;
   __device__ __forceinline__ float operator()(int b, int h, int i, int j, float s) const {
-    return s + __ldg(data + b * batch + h * head + i * query + j * key);
+    return s + data[b * batch + h * head + i * query + j * key];
   }
   __device__ __forceinline__ int reach(int, int keys) const { return keys; }
 };
@@ -46,8 +46,7 @@ struct MaskKeep {
   const uint8_t *data;
   int64_t batch, head, query, key;
   __device__ __forceinline__ float operator()(int b, int h, int i, int j, float s) const {
-    return __ldg(data + b * batch + h * head + i * query + j * key) ? s
-                                                                    : __int_as_float(0xff800000);
+    return data[b * batch + h * head + i * query + j * key] ? s : __int_as_float(0xff800000);
   }
   __device__ __forceinline__ int reach(int, int keys) const { return keys; }
 };
@@ -475,7 +474,6 @@ OTF_DEVICE void attention(int batch, int kvHeads, int queries, int keys, Q q, He
   else
     attentionPrefill<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, sink,
                         f);
-  releaseDependents();
 }
 
 // ---- long caches: keys divided over blocks, in two kernels -------------------------------------
@@ -502,7 +500,6 @@ OTF_DEVICE void attentionParts(int batch, int kvHeads, int queries, int keys, in
       attendPart<S>(qs, b, kvHead, rowBase, queries, part * kKeyBlock, reach, k, v, scale, softcap,
                     mask, work + at * S::kPart, int64_t(parts) * S::kPart, rows - rowBase);
   }
-  releaseDependents();
 }
 
 /// The second kernel: joins the blocks in order.
@@ -526,7 +523,6 @@ OTF_DEVICE void attentionCombine(int batch, int kvHeads, int queries, int parts,
     const int heads = kvHeads * S::Group;
     f(row / queries / heads, row / queries % heads, row % queries, d, o * inverse(total));
   }
-  releaseDependents();
 }
 
 } // namespace otf

@@ -12,8 +12,33 @@
 
 namespace otf {
 
+// Where column c of a chunk stands among the 32 bytes that `unpack` gives: what falls out of the codes with the fewest instructions.
+// Activations that one block uses alone are laid out the same way; all others have the natural order, which `decode` gives.
+struct NaturalOrder {
+  static constexpr bool kNatural = true;
+  static __device__ __forceinline__ constexpr int place(int c) { return c; }
+};
+/// Words of columns 16h + r, + 4, + 8, + 12.
+struct StridedOrder {
+  static constexpr bool kNatural = false;
+  static __device__ __forceinline__ constexpr int place(int c) { return (c & 16) + 4 * (c & 3) + (c >> 2 & 3); }
+};
+/// Words of two bytes b of columns 4j + b and 4j + 8 + b.
+struct PairedOrder {
+  static constexpr bool kNatural = false;
+  static __device__ __forceinline__ constexpr int place(int c) {
+    return (c & 16) + 8 * (c >> 2 & 1) + 4 * (c >> 1 & 1) + 2 * (c & 1) + (c >> 3 & 1);
+  }
+};
+template <class C> struct NaturalCodec {
+  using Order = NaturalOrder;
+  template <int Words> static __device__ __forceinline__ void unpack(const uint32_t (&code)[Words], uint32_t (&bytes)[8]) {
+    C::decode(code, bytes);
+  }
+};
+
 /// 32 columns: 8 steps of 32 bytes, codes -127 ... 127.
-template <int Group, bool Float = false, bool Zero = false> struct Int8 {
+template <int Group, bool Float = false, bool Zero = false> struct Int8 : NaturalCodec<Int8<Group, Float, Zero>> {
   static constexpr bool kInteger = true;
   static constexpr int kGroup = Group; // columns that share a scale
   static constexpr int kWords = 8;     // words of a row in 32 columns
@@ -34,7 +59,7 @@ template <int Group, bool Float = false, bool Zero = false> struct Int8 {
 
 /// 32 columns: 4 vectors; the low nibble of byte (v, row, b) is column 4v+b, the high 16+4v+b.
 /// The code is q + 8: bytes stay 0 ... 15 and the eight comes off through the sum of activations.
-template <int Group, bool Float = false, bool Zero = false> struct Int4 {
+template <int Group, bool Float = false, bool Zero = false> struct Int4 : NaturalCodec<Int4<Group, Float, Zero>> {
   static constexpr bool kInteger = true;
   static constexpr int kGroup = Group;
   static constexpr int kWords = 4;
@@ -56,7 +81,7 @@ template <int Group, bool Float = false, bool Zero = false> struct Int4 {
 };
 
 /// 32 columns: 2 vectors; bits 2j, 2j+1 of byte (v, row, b) are column 16v+4j+b. The code is q + 2.
-template <int Group, bool Float = false, bool Zero = false> struct Int2 {
+template <int Group, bool Float = false, bool Zero = false> struct Int2 : NaturalCodec<Int2<Group, Float, Zero>> {
   static constexpr bool kInteger = true;
   static constexpr int kGroup = Group;
   static constexpr int kWords = 2;
@@ -101,6 +126,17 @@ template <int Group, uint32_t Table> struct Codebook2 {
         bytes[4 * v + odd + 2] = permuteBytes(first, second, 0x7531u);
       }
   }
+  using Order = PairedOrder;
+  static __device__ __forceinline__ void unpack(const uint32_t (&code)[kWords], uint32_t (&bytes)[8]) {
+#pragma unroll
+    for (int v = 0; v < 2; ++v)
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        const uint32_t s = (odd ? code[v] >> 2 : code[v]) & 0x33333333u;
+        bytes[4 * v + 2 * odd] = permuteBytes(Table, Table, s);
+        bytes[4 * v + 2 * odd + 1] = permuteBytes(Table, Table, s >> 16);
+      }
+  }
 };
 
 /// 32 columns: k vectors, one a plane, of a circular word a row (lib/Encoding/Planes.h). Column c reads
@@ -128,10 +164,9 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
     // A selector's bit 3 replicates a sign, which is 0 in these tables; so one of the halves gives 0.
     return low + permuteBytes(table(p * kTableWords + 2), table(p * kTableWords + 3), s ^ 0x88888888u);
   }
-  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
-                                                uint32_t (&bytes)[8]) {
-    // half[h][r]: columns 16h + r, + 4, + 8, + 12. Bytes of all planes add without a carry.
-    uint32_t half[2][4];
+  using Order = StridedOrder;
+  /// Word 4h + r: columns 16h + r, + 4, + 8, + 12. Bytes of all planes add without a carry.
+  static __device__ __forceinline__ void unpack(const uint32_t (&code)[kWords], uint32_t (&bytes)[8]) {
 #pragma unroll
     for (int r = 0; r < 4; ++r)
 #pragma unroll
@@ -140,15 +175,20 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
         if (Window == 3)
           s &= 0x77777777u;
         const uint32_t first = look(p, s), second = look(p, s >> 16);
-        half[0][r] = p ? half[0][r] + first : first;
-        half[1][r] = p ? half[1][r] + second : second;
+        bytes[r] = p ? bytes[r] + first : first;
+        bytes[4 + r] = p ? bytes[4 + r] + second : second;
       }
+  }
+  static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
+                                                uint32_t (&bytes)[8]) {
+    uint32_t half[8];
+    unpack(code, half);
 #pragma unroll
     for (int h = 0; h < 2; ++h) { // transposed, 4 x 4 bytes
-      const uint32_t a = permuteBytes(half[h][0], half[h][1], 0x5140u);
-      const uint32_t b = permuteBytes(half[h][2], half[h][3], 0x5140u);
-      const uint32_t c = permuteBytes(half[h][0], half[h][1], 0x7362u);
-      const uint32_t d = permuteBytes(half[h][2], half[h][3], 0x7362u);
+      const uint32_t a = permuteBytes(half[4 * h], half[4 * h + 1], 0x5140u);
+      const uint32_t b = permuteBytes(half[4 * h + 2], half[4 * h + 3], 0x5140u);
+      const uint32_t c = permuteBytes(half[4 * h], half[4 * h + 1], 0x7362u);
+      const uint32_t d = permuteBytes(half[4 * h + 2], half[4 * h + 3], 0x7362u);
       bytes[4 * h] = permuteBytes(a, b, 0x5410u);
       bytes[4 * h + 1] = permuteBytes(a, b, 0x7632u);
       bytes[4 * h + 2] = permuteBytes(c, d, 0x5410u);
@@ -168,7 +208,7 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
 };
 
 /// 32 columns: two vectors of ternary codes t + 1 as in Int2, and one of bits: bit j of byte (row, b) is column 4j+b.
-template <int Group> struct TernarySign {
+template <int Group> struct TernarySign : NaturalCodec<TernarySign<Group>> {
   static constexpr bool kInteger = true;
   static constexpr bool kSigns = true;
   static constexpr int kGroup = Group;
@@ -249,10 +289,10 @@ struct Weight : RecordLayout<K, Outliers> {
 
   /// Byte offset of 32-column chunk c in a tile, and of the scales of its group.
   static __device__ __forceinline__ uint32_t chunkOffset(int c) {
-    return uint32_t(c) * kChunkBytes + uint32_t(c) / kPerGroup * kMetaBytes;
+    return uint32_t(c) * kChunkBytes + (kPerGroup >= kChunks ? 0 : uint32_t(c) / kPerGroup * kMetaBytes);
   }
   static __device__ __forceinline__ uint32_t scaleOffset(int c) {
-    uint32_t group = uint32_t(c) / kPerGroup;
+    const uint32_t group = kPerGroup >= kChunks ? 0 : uint32_t(c) / kPerGroup; // one of all columns: said so that loops know
     uint32_t end = smaller<uint32_t>((group + 1) * kPerGroup, kChunks);
     return end * kChunkBytes + group * kMetaBytes;
   }

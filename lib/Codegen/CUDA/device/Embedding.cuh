@@ -56,7 +56,6 @@ OTF_DEVICE void embedding(const void *table, const Id *ids, int64_t rows, F f) {
     }
     f(m, column, inside ? w : 0.0f);
   }
-  releaseDependents();
 }
 
 } // namespace otf

@@ -25,14 +25,14 @@ template <class W> struct Rows {
   struct Row {
     const uint8_t *at;
     __device__ __forceinline__ uint4 codes(int c, int half) const {
-      return __ldg(reinterpret_cast<const uint4 *>(at) + 2 * c + half);
+      return *(reinterpret_cast<const uint4 *>(at) + 2 * c + half);
     }
     __device__ __forceinline__ int32_t bits(int c, bool sum) const {
       const uint8_t *from = at + (sum ? W::kSumOffset : W::kScaleOffset) + 4 * c;
-      return __ldg(reinterpret_cast<const int32_t *>(from));
+      return *(reinterpret_cast<const int32_t *>(from));
     }
     __device__ __forceinline__ float outlier(int j) const {
-      return __ldg(reinterpret_cast<const float *>(at + W::kRecordOutlierOffset) + j);
+      return *(reinterpret_cast<const float *>(at + W::kRecordOutlierOffset) + j);
     }
     __device__ __forceinline__ float4 quad(int64_t k) const {
       return rowQuad<W::kColumns>(reinterpret_cast<const float *>(at), k);
@@ -73,19 +73,19 @@ struct Windows {
     __device__ __forceinline__ uint4 codes(int c, int half) const {
       constexpr int each = C / 32 > 0 ? C / 32 : 1;
       const uint8_t *at = tap(c / each);
-      return at ? __ldg(reinterpret_cast<const uint4 *>(at) + 2 * (c % each) + half)
+      return at ? *(reinterpret_cast<const uint4 *>(at) + 2 * (c % each) + half)
                 : make_uint4(0, 0, 0, 0);
     }
     __device__ __forceinline__ int32_t bits(int c, bool sum) const {
       constexpr int each = C / 32 > 0 ? C / 32 : 1;
       const uint8_t *at = tap(c / each);
       const int64_t offset = (sum ? L::kSumOffset : L::kScaleOffset) + 4 * (c % each);
-      return at ? __ldg(reinterpret_cast<const int32_t *>(at + offset)) : 0;
+      return at ? *(reinterpret_cast<const int32_t *>(at + offset)) : 0;
     }
     __device__ __forceinline__ float outlier(int) const { return 0; }
     __device__ __forceinline__ float element(int k) const {
       const uint8_t *at = k < W::kColumns ? tap(k / C) : nullptr;
-      return at ? __ldg(reinterpret_cast<const float *>(at) + k % C) : 0.0f;
+      return at ? *(reinterpret_cast<const float *>(at) + k % C) : 0.0f;
     }
     __device__ __forceinline__ float4 quad(int64_t k) const {
       if (C % 4 != 0)
@@ -113,8 +113,8 @@ struct Windows {
 template <int64_t K> OTF_DEVICE float4 rowQuad(const float *row, int64_t k) {
   if (K % 4 == 0)
     return k < K ? load4(row + k) : make_float4(0, 0, 0, 0);
-  return make_float4(k < K ? __ldg(row + k) : 0, k + 1 < K ? __ldg(row + k + 1) : 0,
-                     k + 2 < K ? __ldg(row + k + 2) : 0, k + 3 < K ? __ldg(row + k + 3) : 0);
+  return make_float4(k < K ? row[k] : 0, k + 1 < K ? row[k + 1] : 0, k + 2 < K ? row[k + 2] : 0,
+                     k + 3 < K ? row[k + 3] : 0);
 }
 
 /// Floats of shared memory for the terms of gemvInteger: with sixteen rows and one warp a tile, there
@@ -639,7 +639,6 @@ OTF_DEVICE void contract(const void *weight, const X &x, int64_t rows, F f) {
     gemmInteger<W>(tiles, x, int(rows), stage, f);
   else
     gemmPlain<W>(tiles, x, int(rows), stage, f);
-  releaseDependents();
 }
 
 /// The same for records of W::kRecordBytes, one after another.

@@ -11,7 +11,6 @@ template <class F> OTF_DEVICE void map(int64_t total, F f) {
   for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < total;
        i += int64_t(gridDim.x) * kThreads)
     f(i);
-  releaseDependents();
 }
 
 } // namespace otf

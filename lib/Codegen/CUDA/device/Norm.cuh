@@ -40,9 +40,9 @@ OTF_DEVICE Moments moments(X x, int64_t k, float eps, float *shared) {
 OTF_DEVICE float normalised(Moments m, float x, int64_t k, const float *gamma, const float *beta) {
   float y = (x - m.shift) * m.scale;
   if (gamma)
-    y *= __ldg(gamma + k);
+    y *= gamma[k];
   if (beta)
-    y += __ldg(beta + k);
+    y += beta[k];
   return y;
 }
 
@@ -58,7 +58,6 @@ OTF_DEVICE void norm(X x, int64_t rows, int64_t k, float eps, const float *gamma
     for (int64_t i = threadIdx.x; i < k; i += kThreads)
       f(m, i, normalised(stats, row(i), i, gamma, beta));
   }
-  releaseDependents();
 }
 
 } // namespace otf

@@ -4,7 +4,7 @@
 // floats, the few instructions that have no C++ spelling, and reductions. NVRTC compiles this
 // library alone: no header of CUDA or of the host is included, because a target machine may have
 // the NVRTC library and nothing else. The files are pasted in front of the generated entries in
-// the order Prelude, Codec, Norm, Rotate, Record, Linear, Embedding, Rope, Attention, Append, Map.
+// the order Prelude, Codec, Norm, Rotate, Record, Linear, OneRow, Embedding, Rope, Attention, Append, Map, Largest.
 //
 // Every kernel runs blocks of kThreads threads in x, and loops over its work with the grid as
 // stride, so any grid is right and a captured graph outlives a change of sizes.
@@ -99,9 +99,9 @@ OTF_DEVICE int32_t dot4(uint32_t a, uint32_t b, int32_t c) {
 }
 
 // Four values a load. The address is a multiple of four elements.
-OTF_DEVICE float4 load4(const float *p) { return __ldg(reinterpret_cast<const float4 *>(p)); }
+OTF_DEVICE float4 load4(const float *p) { return *reinterpret_cast<const float4 *>(p); }
 OTF_DEVICE float4 load4(const half_t *p) {
-  uint2 v = __ldg(reinterpret_cast<const uint2 *>(p));
+  const uint2 v = *reinterpret_cast<const uint2 *>(p);
   return make_float4(toFloat(half_t{uint16_t(v.x)}), toFloat(half_t{uint16_t(v.x >> 16)}),
                      toFloat(half_t{uint16_t(v.y)}), toFloat(half_t{uint16_t(v.y >> 16)}));
 }
@@ -249,17 +249,33 @@ OTF_DEVICE float blockSum(float x, float *shared) {
   return sum;
 }
 
-// Programmatic dependent launch (sm_90 and later, when the launch asks for it): a kernel may start
-// while its predecessor drains, and waits here before it reads what that one wrote.
+// Programmatic dependent launch (sm_90 and later): a kernel starts when all blocks of its predecessor have begun, and waits before
+// it reads what that one wrote. Until then it may do what depends on nothing: read sizes, bring weights to the second-level
+// cache. What a kernel waits for is the end of its predecessor, which has waited for its own, and so on; so every kernel waits,
+// whether it reads anything or not. What other kernels write is read by ordinary loads: __ldg may find what a first-level
+// cache held before the wait.
 OTF_DEVICE void waitForInputs() {
-#if defined(OTF_PDL) && __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 OTF_DEVICE void releaseDependents() {
-#if defined(OTF_PDL) && __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
+/// Steps that share a launch have blocks of it each: `count` blocks, of which this one is number `index`.
+struct Blocks {
+  int64_t index, count;
+};
+OTF_DEVICE Blocks allBlocks() { return {int64_t(blockIdx.x), int64_t(gridDim.x)}; }
+
+OTF_DEVICE void prefetchLine(const void *address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
 } // namespace otf
+
+/// Says that the kernels of a module wait for their inputs: who launches them may let them begin early.
+extern "C" __device__ const int otf_waits_for_inputs = 1;

@@ -7,8 +7,8 @@
 namespace otf {
 
 /// Chunks [begin, end) of a record at `out`. value(i): column i in the order of the record, i < L::kBackground. By the whole block;
-/// eight lanes own 32 columns. `grid` as below.
-template <class L, class V>
+/// eight lanes own 32 columns. `grid` as below. `Order`: where in a chunk a column's byte is (Codec.cuh).
+template <class L, class Order = NaturalOrder, class V>
 OTF_DEVICE void recordChunks(int begin, int end, V value, const float *grid, uint8_t *out) {
   constexpr int kSets = kThreads / 8;
   const int part = threadIdx.x & 7;
@@ -47,7 +47,12 @@ OTF_DEVICE void recordChunks(int begin, int end, V value, const float *grid, uin
     for (int o = 4; o; o >>= 1)
       sum += __shfl_xor_sync(kAllLanes, sum, o);
     if (c < end) {
-      reinterpret_cast<uint32_t *>(out)[c * 8 + part] = word;
+      if (Order::kNatural)
+        reinterpret_cast<uint32_t *>(out)[c * 8 + part] = word;
+      else
+#pragma unroll
+        for (int b = 0; b < 4; ++b)
+          out[32 * c + Order::place(4 * part + b)] = uint8_t(word >> 8 * b);
       if (part == 0) {
         reinterpret_cast<float *>(out + L::kScaleOffset)[c] = scale;
         reinterpret_cast<int32_t *>(out + L::kSumOffset)[c] = sum;
@@ -81,7 +86,6 @@ OTF_DEVICE void record(X x, int64_t rows, float eps, const float *gamma, const f
       reinterpret_cast<float *>(out + L::kRecordOutlierOffset)[j] =
           j < L::kOutliers ? value(column(L::kBackground + j)) : 0.0f;
   }
-  releaseDependents();
 }
 
 /// The same of rows that are rotated after the norm. R: a Rotation of L's columns; L has no outliers.
@@ -107,7 +111,6 @@ OTF_DEVICE void recordRotated(X x, int64_t rows, float eps, const float *gamma, 
     for (int64_t j = threadIdx.x; j < kTail; j += kThreads)
       reinterpret_cast<float *>(out + L::kRecordOutlierOffset)[j] = 0.0f;
   }
-  releaseDependents();
 }
 
 } // namespace otf

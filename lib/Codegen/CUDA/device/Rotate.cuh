@@ -90,7 +90,6 @@ OTF_DEVICE void rotate(X x, int64_t rows, const float *matrix, F f) {
       for (int k = threadIdx.x; k < count; k += kThreads)
         f(m, first + k, row[k]);
     }
-  releaseDependents();
 }
 
 } // namespace otf
