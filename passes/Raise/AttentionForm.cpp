@@ -139,19 +139,14 @@ void raise::limitPositions(Raiser &raiser, Value of, const Size &rows, const Siz
       batch.str() + " " + positions.str();
   if (!raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, rows}).second)
     return;
-  Known inside =
-      raiser.generated(Element::Int64, {Size(1)}, [&](OpBuilder &b, ValueRange) -> Value {
-        Program p(b, *raiser.currentLocation);
-        return p.fold(p.extent(batch), p.number(b.getI64Type(), 0), [&](Value entry, Value before) {
-          return p.fold(p.extent(positions), before, [&](Value position, Value carried) {
-            Value row = p.fromStart(place(b, entry, position), p.extent(rows));
-            Value fits = p.inside(row, p.extent(rows));
-            return p.select(fits, carried, p.number(b.getI64Type(), -1));
-          });
-        });
+  endUnless(raiser, "positions_fit", "a position is outside the table of its rotary embedding", [&](Program &p) {
+    return p.fold(p.extent(batch), p.flag(true), [&](Value entry, Value before) {
+      return p.fold(p.extent(positions), before, [&](Value position, Value carried) {
+        Value row = p.fromStart(place(p.b, entry, position), p.extent(rows));
+        return p.both(carried, p.inside(row, p.extent(rows)));
       });
-  raiser.bind(inside.tensor, "positions_fit",
-              "a position is outside the table of its rotary embedding");
+    });
+  });
 }
 
 Known raise::rotaryTable(Raiser &raiser, Known &table, const Size &batch, const Size &positions,

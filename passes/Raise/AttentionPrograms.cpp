@@ -63,14 +63,9 @@ FailureOr<std::optional<Known>> maskOf(Raiser &raiser, onnx::NodeOp node, Attent
     // Of sizes that only a run tells, it is looked at once for all layers.
     std::string key = "mask " + have.str() + " of " + keys.str();
     if (!keys.isAtLeast(have) &&
-        raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, keys}).second) {
-      Known fits = raiser.generated(Element::Int64, {Size(1)}, [&](OpBuilder &b, ValueRange) {
-        Program p(b, l);
-        Value longer = p.less(p.extent(keys), p.extent(have));
-        return p.select(longer, p.number(b.getI64Type(), -1), p.number(b.getI64Type(), 0));
-      });
-      raiser.bind(fits.tensor, "mask_fits", "the mask has more keys than there are");
-    }
+        raiser.boundNumbers.insert({{raiser.builder.getInsertionBlock(), key}, keys}).second)
+      endUnless(raiser, "mask_fits", "the mask has more keys than there are",
+                [&](Program &p) { return p.negate(p.less(p.extent(keys), p.extent(have))); });
   }
   bool byPosition = visible.causal || visible.left >= 0 || visible.right >= 0;
   bool perBatch = (byPosition && visible.offset.own) || (visible.length && visible.length->own);

@@ -108,6 +108,15 @@ SmallVector<Value> Program::split(Value position, ArrayRef<Size> sizes) {
   return indices;
 }
 
+void raise::endUnless(Raiser &raiser, StringRef name, const Twine &complaint, function_ref<Value(Program &)> holds) {
+  // The bind of a negative number is what fails.
+  Known fits = raiser.generated(onnx::ElementType::Int64, {1}, [&](OpBuilder &b, ValueRange) {
+    Program p(b, *raiser.currentLocation);
+    return p.select(holds(p), p.number(b.getI64Type(), 0), p.number(b.getI64Type(), -1));
+  });
+  raiser.bind(fits.tensor, name, complaint);
+}
+
 LogicalResult raise::mustMatch(Raiser &raiser, onnx::NodeOp node, ArrayRef<Size> sizes, ArrayRef<Size> expected,
                                const Twine &complaint) {
   if (sizes.size() != expected.size())
@@ -122,15 +131,12 @@ LogicalResult raise::mustMatch(Raiser &raiser, onnx::NodeOp node, ArrayRef<Size>
   }
   if (open.empty())
     return success();
-  // The bind of a negative number is what fails.
-  Known fits = raiser.generated(onnx::ElementType::Int64, {1}, [&](OpBuilder &b, ValueRange) {
-    Program p(b, node.getLoc());
+  endUnless(raiser, "shapes_match", complaint, [&](Program &p) {
     Value all = p.flag(true);
     for (auto &[size, wanted] : open)
       all = p.both(all, p.equal(p.extent(size), p.extent(wanted)));
-    return p.select(all, p.number(b.getI64Type(), 0), p.number(b.getI64Type(), -1));
+    return all;
   });
-  raiser.bind(fits.tensor, "shapes_match", complaint);
   return success();
 }
 

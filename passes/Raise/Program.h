@@ -76,6 +76,10 @@ public:
                    llvm::function_ref<mlir::Value(mlir::Value x, mlir::Value y)> before);
 };
 
+/// Ends a run with `complaint` unless `holds` gives true. `name` is that of what is bound.
+void endUnless(Raiser &, llvm::StringRef name, const llvm::Twine &complaint,
+               llvm::function_ref<mlir::Value(Program &)> holds);
+
 /// Refuses shapes that are known to differ. Where only a run can tell, as between sizes of other names, it checks: one that
 /// finds a difference fails.
 mlir::LogicalResult mustMatch(Raiser &, onnx::NodeOp, llvm::ArrayRef<Size> sizes, llvm::ArrayRef<Size> expected,

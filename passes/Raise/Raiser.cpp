@@ -33,7 +33,8 @@ Raiser::Raiser(ModuleOp module) : builder(module.getContext()), module(module), 
   registerSignal(registry);
   registerWindows(registry);
   registerContractions(registry);
-  registerControl(registry);
+  registerBranches(registry);
+  registerLoops(registry);
   registerRecurrent(registry);
   registerScans(registry);
   registerScatter(registry);
