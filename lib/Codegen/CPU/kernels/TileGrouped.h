@@ -31,6 +31,13 @@ namespace otf::cpu {
 /// Whether Codec has a second code.
 template <typename Codec> inline constexpr bool kSigns = requires { requires Codec::hasSigns; };
 
+/// Weights come in a stream that is read once, and what foresees streams in hardware stops at pages: asks for the `bytes` that lie
+/// one page further. They may be past the last; a prefetch does not fault.
+inline void prefetchAhead(const uint8_t *at, int64_t bytes) {
+  for (int64_t line = 0; line < bytes; line += 64)
+    _mm_prefetch(reinterpret_cast<const char *>(at) + 4096 + line, _MM_HINT_T0);
+}
+
 /// MR rows times NT tiles at `tileBytes`; row i of tile j goes to acc + 8 · (j · rows + i).
 template <typename Codec, int MR, int NT>
 inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileBytes,
@@ -81,6 +88,7 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileByt
       else
         codec.template dots<MR, NT>(at, x, stride, xSum, dot);
       for (int j = 0; j < NT; ++j) {
+        prefetchAhead(at[j], Codec::chunkBytes);
         for (int i = 0; i < MR; ++i) {
           __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[j][i]), _mm256_set1_ps(xScale[i]));
           term = _mm256_mul_ps(term, scale[j]);

@@ -49,6 +49,7 @@ inline void planesRun(const uint8_t *tile, const ArrangedRun<MR> &run, const uin
     int64_t end = groupEnd < to ? groupEnd : to;
 #pragma clang loop unroll(disable)
     for (; c < end; ++c, at += chunkBytes) {
+      prefetchAhead(at, chunkBytes);
       __m256i word[code.planes], dot[MR];
       for (int p = 0; p < code.planes; ++p)
         word[p] = loadBytes(at + 32 * p);
