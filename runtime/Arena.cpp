@@ -10,12 +10,18 @@ static constexpr uint64_t kBlockAlignment = 256;
 // No machine has more; sums of rooms below it cannot wrap.
 static constexpr uint64_t kLimit = uint64_t(1) << 47;
 
+bool Arena::fits(std::span<const int64_t> bytes) const {
+  if (base == nullptr || rooms.size() != bytes.size())
+    return false;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    if (uint64_t(bytes[i]) > rooms[i])
+      return false;
+  return true;
+}
+
 Status Arena::reserve(std::span<const int64_t> bytes, bool &moved) {
   moved = false;
-  bool fits = base != nullptr && rooms.size() == bytes.size();
-  for (size_t i = 0; fits && i < bytes.size(); ++i)
-    fits = uint64_t(bytes[i]) <= rooms[i];
-  if (fits)
+  if (fits(bytes))
     return {};
 
   moved = true;

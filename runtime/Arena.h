@@ -22,6 +22,8 @@ public:
   /// Makes room for blocks of these sizes, which are not negative. Their number is the same in
   /// every call. Sets `moved` when the blocks have new addresses.
   Status reserve(std::span<const int64_t> bytes, bool &moved);
+  /// Whether reserve() would leave everything as it is.
+  bool fits(std::span<const int64_t> bytes) const;
   /// Addresses in the order of the sizes, multiples of 64.
   std::span<void *const> blocks() const { return pointers; }
   uint64_t size() const { return total; }

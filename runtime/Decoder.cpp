@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Decoder.h"
 
+#include "runtime/Text/Sampler.h"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -12,6 +14,9 @@ namespace otf::runtime {
 // bound scratch memory. Most models give logits for each row of it, with large vocabularies more
 // than everything else takes; a CPU gains little from longer chunks and is kept below 32 MiB.
 static constexpr int64_t kLongestChunk = 512, kShortestChunk = 64, kMostLogits = 32 << 20;
+
+// Positions that room is taken for ahead of time.
+static constexpr int64_t kMostReserved = 1 << 17;
 
 /// The extent of the logits' last axis, or nothing when it is not a constant.
 static std::optional<int64_t> logitsWidth(const Session &session, const TensorInfo &logits) {
@@ -70,11 +75,34 @@ Result<std::unique_ptr<Decoder>> Decoder::create(Session &session) {
     if (input.name == "input_ids")
       decoder->vocabulary =
           input.limit ? input.limit : logitsWidth(session, output).value_or(INT64_MAX);
+  // A model with a table of positions has no more of them.
+  for (size_t i = 0; i < decoder->roles.size(); ++i)
+    if (decoder->roles[i] == Role::positions && session.plan.inputs[i].limit)
+      decoder->positions = session.plan.inputs[i].limit;
+  // What grows by a token a step gets its room now, so that a step allocates nothing.
+  const auto most = size_t(std::min(session.stateCapacity(), kMostReserved));
+  decoder->tokens.reserve(most);
+  decoder->numbers.reserve(most);
+  decoder->narrow.reserve(most);
+  for (size_t i = 0; i < decoder->roles.size(); ++i)
+    if (decoder->roles[i] == Role::mask)
+      session.reserveInput(i, most * elementSize(session.plan.inputs[i].type));
   return decoder;
 }
 
-bool Decoder::hasRoom() const {
-  return session.plan.states.empty() || session.stateLength() < session.stateCapacity();
+size_t Decoder::room() const {
+  const int64_t most = session.plan.states.empty() ? positions : std::min(positions, session.stateCapacity());
+  return size_t(std::max<int64_t>(0, most - int64_t(tokens.size())));
+}
+
+Status Decoder::checkLength(size_t length) const {
+  if (int64_t(length) > positions)
+    return badInput("prompt: ", length, " tokens are more than the ", positions, " positions that the model knows "
+                    "(give a shorter prompt)");
+  if (!session.plan.states.empty() && int64_t(length) > session.stateCapacity())
+    return badInput("prompt: ", length, " tokens do not fit in a context of ", session.stateCapacity(),
+                    " (give --context or a shorter prompt)");
+  return {};
 }
 
 Status Decoder::check(int32_t id, size_t position) const {
@@ -108,15 +136,32 @@ Status Decoder::append(int32_t id) {
   return feed();
 }
 
+Status Decoder::append(std::span<const int32_t> ids) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    OTF_TRY(check(ids[i], tokens.size() + i));
+  if (session.plan.states.empty() || ids.empty() || held != tokens.size())
+    return usageError("several tokens at once: the model has no cache to take them back from");
+  OTF_TRY(checkLength(tokens.size() + ids.size()));
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
+  OTF_TRY(feedChunk(held, tokens.size(), int64_t(ids.size())));
+  held = tokens.size();
+  return readLogits(ids.size());
+}
+
+Status Decoder::forget(size_t count) {
+  if (count > held || held != tokens.size())
+    return usageError("text: there are no ", count, " tokens to forget");
+  tokens.resize(tokens.size() - count);
+  held = tokens.size();
+  return session.truncateStates(int64_t(held));
+}
+
 Status Decoder::feed() {
+  OTF_TRY(checkLength(tokens.size()));
   if (session.plan.states.empty()) {
     OTF_TRY(feedChunk(0, tokens.size()));
     return readLogits();
   }
-  int64_t room = session.stateCapacity();
-  if (int64_t(tokens.size()) > room)
-    return badInput("prompt: ", tokens.size(), " tokens do not fit in a context of ", room,
-                    " (give --context or a shorter prompt)");
   while (held < tokens.size()) {
     size_t end = std::min(tokens.size(), held + chunk);
     OTF_TRY(feedChunk(held, end));
@@ -205,22 +250,21 @@ Result<std::span<const float>> Decoder::readAll(std::span<const int32_t> ids) {
 }
 
 Result<int32_t> Decoder::best() {
-  int64_t at = -1;
   if (row.empty()) {
+    int64_t at = -1;
     std::span<const int64_t> shape = session.outputShape(logitsOutput);
     OTF_TRY(session.largest(logitsOutput, shape.empty() ? 0 : uint64_t(shape.back()), at));
-  } else {
-    for (size_t i = 0; i < row.size(); ++i)
-      if (row[i] > -std::numeric_limits<float>::infinity() && (at < 0 || row[i] > row[size_t(at)]))
-        at = int64_t(i);
+    if (at >= 0)
+      return int32_t(at);
+  } else if (std::optional<int32_t> at = text::largest(logits(rowCount - 1))) {
+    return *at;
   }
-  if (at < 0)
-    return badInput("output 'logits': no token is possible (every value is not a number)");
-  return int32_t(at);
+  return badInput("output 'logits': no token is possible (every value is not a number)");
 }
 
-Status Decoder::readLogits() {
-  if (onlyBest && session.findsLargest(logitsOutput)) {
+Status Decoder::readLogits(size_t rows) {
+  rowCount = 1;
+  if (rows == 1 && onlyBest && session.findsLargest(logitsOutput)) {
     row.clear();
     return {};
   }
@@ -229,11 +273,20 @@ Status Decoder::readLogits() {
   std::optional<int64_t> bytes = byteCount(type, shape), rowBytes = byteCount(type, shape.last(1));
   if (!bytes || !rowBytes || *rowBytes == 0 || *bytes < *rowBytes)
     return badInput("output 'logits': it is empty");
-  raw.resize(size_t(*rowBytes));
-  OTF_TRY(session.readOutput(logitsOutput, uint64_t(*bytes - *rowBytes), uint64_t(*rowBytes),
-                             raw.data()));
-  row.resize(size_t(shape.back()));
-  widen(type, raw.data(), row.size(), row.data());
+  if (*bytes / *rowBytes < int64_t(rows))
+    return badInput("output 'logits': has ", *bytes / *rowBytes, " rows for ", rows, " tokens, so guesses cannot be "
+                    "checked (leave out --draft, or export the model with the logits of all positions)");
+  const size_t wanted = rows * size_t(*rowBytes);
+  row.resize(rows * size_t(shape.back()));
+  rowCount = rows;
+  std::byte *to = reinterpret_cast<std::byte *>(row.data());
+  if (type != ElementType::f32) {
+    raw.resize(wanted);
+    to = raw.data();
+  }
+  OTF_TRY(session.readOutput(logitsOutput, uint64_t(*bytes) - wanted, wanted, to));
+  if (type != ElementType::f32)
+    widen(type, raw.data(), row.size(), row.data());
   return {};
 }
 

@@ -18,6 +18,25 @@ static std::string_view nameOf(const StepInfo &step) {
   return step.label.empty() ? std::string_view(step.kernel) : step.label;
 }
 
+/// Blocks whose size follows the cache grow with each token. Where they must grow anyway they get what a full cache will ask for,
+/// so that decoding takes no memory; pages cost nothing before they are touched.
+Status Session::growForLongestPast() {
+  const int64_t past = binding.value(plan.past);
+  const int64_t appended = values[plan.states[0].appended];
+  if (capacity - appended <= past)
+    return {};
+  binding.set(plan.past, capacity - appended);
+  const Status status = plan.sizes.evaluate(binding, plan.late, longest);
+  binding.set(plan.past, past);
+  if (!status.ok()) // too large to be counted, and not needed yet
+    return {};
+  for (size_t i = 0; i < program.slots.size(); ++i)
+    for (SizeId id : program.slots[i])
+      blockBytes[i] = std::max(blockBytes[i], longest[id]);
+  bool moved;
+  return blocks.reserve(blockBytes, moved);
+}
+
 /// Memory for all whose sizes are known by now.
 Status Session::prepareBlocks() {
   blockBytes.clear();
@@ -43,6 +62,13 @@ Status Session::prepareBlocks() {
   if (!device.hostVisible())
     for (size_t i = 0; i < plan.inputs.size(); ++i)
       blockBytes.push_back(inputs[i].size);
+  // A prompt's own blocks may be as large as its rows times the context: only single rows are grown for.
+  if (device.hostVisible() && !plan.states.empty() && !statesGiven && values[plan.states[0].appended] == 1 &&
+      !blocks.fits(blockBytes)) {
+    blockBytesNow = blockBytes;
+    (void)growForLongestPast(); // if there is no such memory, what is needed now may still be had
+    blockBytes = blockBytesNow;
+  }
   bool moved;
   return blocks.reserve(blockBytes, moved);
 }

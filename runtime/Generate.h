@@ -15,6 +15,9 @@ struct GenerateOptions {
   std::vector<std::string> stops;
   int64_t maxTokens = 256;
   bool ignoreEnd = false;
+  /// Guess tokens to come by the text so far and check several in one run (Draft.h). Tokens are chosen by the same
+  /// logits and the same random numbers, so the text is that without guesses.
+  bool draftNgrams = false;
 };
 
 struct Generated {
@@ -22,6 +25,7 @@ struct Generated {
   std::string text;         // empty without a tokenizer
   const char *reason;       // why it ended: "end", "stop", "length", "context" or "caller"
   double prefillSeconds = 0, decodeSeconds = 0;
+  size_t drafted = 0, accepted = 0; // guessed tokens, and how many of them were right
 };
 
 /// Called for each token with the text that became certain with it, which may be empty, and once

@@ -142,6 +142,10 @@ Status Session::setInput(std::string_view name, const TensorView &value) {
   return {};
 }
 
+void Session::reserveInput(size_t input, size_t bytes) {
+  inputs[input].bytes.reserve(bytes + kAlignment);
+}
+
 Status Session::lendInput(std::string_view name, const TensorView &value, void *memory) {
   int64_t bytes = 0;
   Result<size_t> index = checkInput(name, value, bytes);

@@ -72,6 +72,9 @@ public:
   /// next run). Name, type and number of axes are checked here, extents when run() knows them all.
   Status setInput(std::string_view name, const TensorView &value);
 
+  /// Takes room for values of so many bytes, so that setInput() allocates nothing up to there. `input`: of the plan's.
+  void reserveInput(size_t input, size_t bytes);
+
   /// Makes the caller's memory this input, which the plan then reads and writes where it lies: statistics that `otf.observe` adds
   /// to. `value` is as for setInput, and stays valid as long as the session. Only where hostVisible().
   Status lendInput(std::string_view name, const TensorView &value, void *memory);
@@ -140,6 +143,7 @@ private:
   // Execution.cpp
   Status execute();
   Status prepareBlocks();
+  Status growForLongestPast();
   Status copyInputs();
   Status launchSteps(size_t first, size_t last);
   Status bindSymbols(const StepInfo &step);
@@ -160,7 +164,7 @@ private:
   bool statesGiven = false, hasRun = false;
 
   // Of the current run; kept to reuse their memory.
-  std::vector<int64_t> values, found, dims, extents, blockBytes, stateBytes, newStateBytes;
+  std::vector<int64_t> values, longest, found, dims, extents, blockBytes, blockBytesNow, stateBytes, newStateBytes;
   std::vector<uint32_t> grids;
   std::vector<void *> inputPointers;
   std::vector<std::vector<int64_t>> outputShapes;

@@ -15,7 +15,6 @@ namespace otf::runtime {
 // process delays a thread a little, and no longer than the pause between two runs. Being woken
 // costs more than most steps. With more threads than cores the one we wait for may need our core.
 static constexpr unsigned kSpins = 8000, kSpinsCrowded = 20;
-static constexpr unsigned kMostThreads = 1024;
 
 static inline void relax() {
 #if defined(__x86_64__)

@@ -19,6 +19,7 @@ namespace otf::runtime {
 
 class ThreadPool {
 public:
+  static constexpr unsigned kMostThreads = 1024;
   /// Cores this process may use.
   static unsigned availableCores();
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CPU as a device. Weights are used where the plan is mapped. A launch is one run of the
-// thread pool: all threads walk through the steps, take pieces of each from a counter, and meet at
-// a barrier between two steps, except where both steps are one piece and stay on the first thread.
+// The CPU as a device. Weights are used where the plan is mapped. A launch is one run of a team of
+// threads, which take pieces of one step after another.
 #include "include/otf/KernelABI.h"
 #include "runtime/CPU/SharedObject.h"
+#include "runtime/CPU/Team.h"
 #include "runtime/Device.h"
-#include "runtime/ThreadPool.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,11 +15,6 @@
 
 namespace otf::runtime {
 namespace {
-
-// Pieces of a step become smaller as less is left of it, so that threads end together whatever
-// their speed: each is a part of the rest, and none smaller than a part of the whole, since each
-// costs one atomic exchange.
-constexpr int64_t kPartOfRest = 2, kPartOfWhole = 16;
 
 bool supports(std::string_view level) {
 #if defined(__x86_64__)
@@ -60,10 +54,10 @@ public:
       levels = "nothing";
     if (!code && !wanted.empty())
       return deviceError("device 'cpu:", wanted, "': the plan has code for ", levels, ", not for '",
-                         wanted, "' (device 'cpu' takes what the processor runs best)");
+                         wanted, "' (device 'cpu' takes what the processor runs best; compile the model again for other code)");
     if (!code)
       return deviceError("device 'cpu': the plan has code for ", levels,
-                         ", and this processor runs none of it (use another machine)");
+                         ", and this processor runs none of it: AVX2, FMA, F16C and BMI2 are the least (use another machine)");
     if (!supports(code->level))
       return deviceError("device 'cpu': this processor has no ", code->level);
     level = code->level;
@@ -96,11 +90,10 @@ private:
   SharedObject object;
 };
 
-class CpuQueue final : public Queue {
+class CpuQueue final : public Queue, private Jobs {
 public:
-  CpuQueue(const CpuDevice &device, std::unique_ptr<ThreadPool> pool)
-      : device(device), pool(std::move(pool)), next(device.steps.steps.size()),
-        pointers(device.steps.buffers.size()) {}
+  CpuQueue(const CpuDevice &device, std::unique_ptr<Team> team)
+      : device(device), team(std::move(team)), pointers(device.steps.buffers.size()) {}
 
   ~CpuQueue() override {
     release(scratch);
@@ -109,7 +102,7 @@ public:
   }
 
   Status start() {
-    Result<void *> memory = allocate(uint64_t(pool->size()) * OTF_KERNEL_SCRATCH);
+    Result<void *> memory = allocate(uint64_t(team->size()) * OTF_KERNEL_SCRATCH);
     if (!memory.ok())
       return memory.status();
     scratch = static_cast<std::byte *>(memory.value());
@@ -157,13 +150,9 @@ public:
       shape = l.shape;
       pointersValid = true;
     }
-    for (size_t s = l.first; s < l.last; ++s)
-      next[s].store(0, std::memory_order_relaxed);
+    at = l.first;
     running = l.last;
-    pool->run([](void *self, unsigned thread) { static_cast<CpuQueue *>(self)->work(thread); },
-              this);
-    if (!l.clocks.empty() && running != l.last)
-      l.clocks[running].end = nanoseconds();
+    team->run(*this);
     return {};
   }
   Status synchronize() override { return {}; }
@@ -185,74 +174,51 @@ private:
     return const_cast<std::byte *>(device.plan.weightBytes().data() + b.offset);
   }
 
-  void work(unsigned thread) {
-    void *mine = scratch + size_t(thread) * OTF_KERNEL_SCRATCH;
-    bool first = true, previousShared = false;
-    const bool timed = !launch->clocks.empty();
-    for (size_t s = launch->first; s < launch->last; ++s) {
-      const StepInfo &step = device.steps.steps[s];
-      const int64_t extent = launch->extents[s], grain = step.grain;
-      if (extent <= 0)
-        continue;
-      const int64_t grains = (extent + grain - 1) / grain;
-      const bool shared = grains > 1 && pool->size() > 1;
-      if (!first && (shared || previousShared))
-        pool->barrier();
-      first = false;
-      previousShared = shared;
-      const uint64_t began = timed ? nanoseconds() : 0;
-      if (timed && thread == 0) {
-        // A step lasts until the next one begins, so waiting for other threads counts too.
-        if (running != launch->last)
-          launch->clocks[running].end = began;
-        launch->clocks[s].begin = began;
-        running = s;
-      }
-      auto note = [&] {
-        if (timed)
-          std::atomic_ref(launch->clocks[s].busy).fetch_add(nanoseconds() - began, std::memory_order_relaxed);
-      };
-      void *const *buffers = pointers.data() + step.firstBuffer;
-      const int64_t *dims = launch->dims.data() + step.firstDim;
-      if (!shared) {
-        if (thread == 0) {
-          device.kernels[s](buffers, dims, 0, extent, mine);
-          note();
-        }
-        continue;
-      }
-      const int64_t threads = pool->size(), least = grains / (threads * kPartOfWhole);
-      int64_t begin = next[s].load(std::memory_order_relaxed);
-      while (begin < extent) {
-        const int64_t rest = (extent - begin + grain - 1) / grain;
-        const int64_t piece = grain * std::max({rest / (threads * kPartOfRest), least, int64_t(1)});
-        const int64_t end = std::min(begin + piece, extent);
-        if (!next[s].compare_exchange_weak(begin, end, std::memory_order_relaxed))
-          continue;
-        device.kernels[s](buffers, dims, begin, end, mine);
-        begin = next[s].load(std::memory_order_relaxed);
-      }
-      note();
+  /// The step after those that are done. A step lasts until the next one begins.
+  bool next(Job &job) override {
+    while (at < launch->last && launch->extents[at] <= 0)
+      ++at;
+    if (!launch->clocks.empty()) {
+      const uint64_t now = nanoseconds();
+      if (running != launch->last)
+        launch->clocks[running].end = now;
+      if (at < launch->last)
+        launch->clocks[at].begin = now;
+      running = at;
     }
+    if (at == launch->last)
+      return false;
+    job = {at, launch->extents[at], device.steps.steps[at].grain};
+    ++at;
+    return true;
+  }
+
+  void work(unsigned thread, const Job &job, int64_t begin, int64_t end) override {
+    const StepInfo &step = device.steps.steps[job.id];
+    const uint64_t began = launch->clocks.empty() ? 0 : nanoseconds();
+    device.kernels[job.id](pointers.data() + step.firstBuffer, launch->dims.data() + step.firstDim, begin, end,
+                           scratch + size_t(thread) * OTF_KERNEL_SCRATCH);
+    if (!launch->clocks.empty())
+      std::atomic_ref(launch->clocks[job.id].busy).fetch_add(nanoseconds() - began, std::memory_order_relaxed);
   }
 
   const CpuDevice &device;
-  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<Team> team;
   std::byte *scratch = nullptr;
   const Launch *launch = nullptr;
-  size_t running = 0; // the step that thread 0 is in, when steps are timed
+  size_t at = 0;      // the first step that nobody has begun
+  size_t running = 0; // the step that the team is in, when steps are timed
   uint64_t shape = 0;
   bool pointersValid = false;
-  std::vector<std::atomic<int64_t>> next; // first work item not yet taken, one a step
-  std::vector<void *> pointers;           // of all steps' buffers
+  std::vector<void *> pointers; // of all steps' buffers
   std::vector<std::pair<void *, uint64_t>> mappings;
 };
 
 Result<std::unique_ptr<Queue>> CpuDevice::createQueue(unsigned threads) const {
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads);
-  if (!pool.ok())
-    return pool.status();
-  auto queue = std::make_unique<CpuQueue>(*this, std::move(pool.value()));
+  Result<std::unique_ptr<Team>> team = Team::create(threads);
+  if (!team.ok())
+    return team.status();
+  auto queue = std::make_unique<CpuQueue>(*this, std::move(team.value()));
   OTF_TRY(queue->start());
   return std::unique_ptr<Queue>(std::move(queue));
 }

@@ -16,6 +16,23 @@ constexpr float impossible = -std::numeric_limits<float>::infinity();
 
 } // namespace
 
+std::optional<int32_t> largest(std::span<const float> scores) {
+  // Sixteen maxima that do not wait for each other; a search ends where the largest one stands.
+  constexpr size_t lanes = 16;
+  float best[lanes];
+  std::fill(best, best + lanes, impossible);
+  size_t i = 0;
+  for (; i + lanes <= scores.size(); i += lanes)
+    for (size_t lane = 0; lane < lanes; ++lane)
+      best[lane] = scores[i + lane] > best[lane] ? scores[i + lane] : best[lane];
+  for (; i < scores.size(); ++i)
+    best[0] = std::max(best[0], scores[i]);
+  const float most = *std::max_element(best, best + lanes);
+  if (!(most > impossible))
+    return std::nullopt;
+  return static_cast<int32_t>(std::find(scores.begin(), scores.end(), most) - scores.begin());
+}
+
 Expected<Sampler> Sampler::create(const SamplerOptions &options) {
   // Written so that NaN fails, too.
   auto bad = [](const char *name, const char *range) {
@@ -47,11 +64,11 @@ std::optional<int32_t> Sampler::sample(std::span<const float> logits,
     score = std::isnan(score) ? impossible : std::min(score, largest);
   penalizeRepetition(history);
   banRepeatedNgram(history);
+  if (options.temperature == 0)
+    return largest(scores);
   collectCandidates();
   if (candidates.empty())
     return std::nullopt;
-  if (options.temperature == 0)
-    return std::min_element(candidates.begin(), candidates.end(), isBetter)->id;
   keepTopK();
   weigh();
   keepTopP();

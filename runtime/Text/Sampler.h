@@ -34,6 +34,9 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
+/// The first of the largest; nothing where all are not numbers or -infinity.
+std::optional<int32_t> largest(std::span<const float> scores);
+
 class Sampler {
 public:
   /// Fails when an option is out of its range.

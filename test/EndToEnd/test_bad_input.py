@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input gives one sentence that names the file and the thing, the right exit status, and leaves nothing behind."""
+import json
 import os
 import pathlib
 import resource
@@ -267,6 +268,24 @@ class CommandLine(Bad):
             self.assertNotRegex(otf.call(otf.tool("otf-exec"), "generate", "a.plan", flag)[2], "[0-9]{21}")
         for flag in ("--prompt-tokens=0", "--tokens=-1", "--repeat=0", f"--prompt-tokens={1 << 62}"):
             self.refuse_flags("bench", "a.plan", flag, mentions=(flag.split("=")[0],))
+
+    def test_threads(self):
+        plan = otf.plan(otf.fixtures / "gpt2-optimum" / "model.onnx")
+        want = otf.generate(plan, [5, 1, 4], 8, "--threads=1")
+        for threads in (0, 3, 64):  # 0: all cores; more threads than cores take turns
+            self.assertEqual(want, otf.generate(plan, [5, 1, 4], 8, f"--threads={threads}"))
+        self.refuse_flags("generate", plan, "--prompt-ids=1", "--threads=1025", mentions=("--threads", "1024"))
+
+    def test_code_that_is_not_there(self):
+        plan = otf.plan(otf.fixtures / "gpt2-optimum" / "model.onnx")
+        self.refuse([otf.tool("otf-exec"), "generate", plan, "--prompt-ids=1", "--device=cpu:sse2"], "cpu:sse2", "avx2", "compile", status=3)
+
+    def test_more_positions_than_the_model_knows(self):
+        plan = otf.plan(otf.fixtures / "gpt2-optimum" / "model.onnx")  # 64
+        ids = ",".join(["1"] * 65)
+        self.refuse([otf.tool("otf-exec"), "generate", plan, f"--prompt-ids={ids}"], "65 tokens", "64 positions", status=1)
+        told = json.loads(otf.succeed(otf.tool("otf-exec"), "generate", plan, "--prompt-ids", ids[:-2], "--greedy", "--ignore-eos", "--json"))
+        self.assertEqual(("context", 1), (told["reason"], len(told["ids"])))
 
     def test_unknown_command(self):
         self.refuse_flags("foo", mentions=("'foo'", "generate"))

@@ -2,10 +2,13 @@
 //
 // otf-exec bench: tokens a second for reading a prompt and for writing, the time to open a plan,
 // and how much anonymous memory that took. Each repetition begins with an empty cache; the median
-// is reported, because other processes only ever make a repetition slower.
+// is reported, because other processes only ever make a repetition slower. --limits adds what the machine
+// could do and each kernel's share of it, --peers what bench/cpu measured of others.
 #include "tools/otf-exec/Common.h"
+#include "tools/otf-exec/StepProfile.h"
 
 #include "runtime/Decoder.h"
+#include "runtime/ThreadPool.h"
 
 #include <nlohmann/json.hpp>
 
@@ -95,11 +98,74 @@ Status repeat(Decoder &decoder, Session &session, std::span<const int32_t> promp
   return {};
 }
 
+/// The decode of a few tokens, step by step, and what the machine could do.
+struct Limits {
+  Ceilings ceilings;
+  StepProfile profile;
+};
+
+Result<Limits> findLimits(Session &session, Decoder &decoder, std::span<const int32_t> prompt, const BenchOptions &o) {
+  constexpr int64_t most = 16;
+  std::vector<StepEvent> events;
+  OTF_TRY(session.truncateStates(0));
+  OTF_TRY(decoder.start(prompt));
+  const int64_t runs = std::min(o.tokens, most);
+  session.timeSteps(&events);
+  for (int64_t i = 0; i < runs; ++i) {
+    Result<int32_t> id = decoder.best();
+    if (!id.ok())
+      return id.status();
+    OTF_TRY(decoder.append(id.value()));
+  }
+  session.timeSteps(nullptr);
+  Result<Ceilings> ceilings = measureCeilings(o.threads);
+  if (!ceilings.ok())
+    return ceilings.status();
+  const unsigned threads = o.threads ? o.threads : ThreadPool::availableCores();
+  StepProfile profile(session, events, size_t(runs), 1, threads);
+  return Limits{ceilings.value(), std::move(profile)};
+}
+
+/// The rows of bench/cpu's JSON, which measures peers: this process has no Python and none of them.
+Status readPeers(const std::string &path, nlohmann::json &to) {
+  Result<std::string> text = readText(path);
+  if (!text.ok())
+    return Status(text.status().code(), cat("--peers: '", path, "': ", text.status().message()));
+  auto json = nlohmann::json::parse(text.value(), nullptr, /*allow_exceptions=*/false);
+  bool good = json.is_object() && json.contains("ratios") && json["ratios"].is_array();
+  for (size_t i = 0; good && i < json["ratios"].size(); ++i) {
+    const auto &row = json["ratios"][i];
+    for (const char *key : {"what", "otf", "peer", "met"})
+      good = good && row.is_object() && row.contains(key) && row[key].is_string();
+    for (const char *key : {"threads", "ratio", "judged", "bar", "aim"})
+      good = good && row.contains(key) && row[key].is_number();
+  }
+  if (!good)
+    return badInput("--peers: '", path, "' is not what bench/cpu --json writes");
+  to = json["ratios"];
+  return {};
+}
+
+void printPeers(const nlohmann::json &rows) {
+  std::printf("%-16s %7s  %-8s %-26s %7s %7s %5s %5s\n", "peers", "threads", "OTF", "peer", "ratio", "judged", "bar", "aim");
+  for (const auto &row : rows)
+    std::printf("%-16s %7d  %-8s %-26s %7.2f %7.2f %5.2f %5.2f  %s\n", printable(row["what"].get<std::string>()).c_str(),
+                row["threads"].get<int>(), printable(row["otf"].get<std::string>()).c_str(),
+                printable(row["peer"].get<std::string>()).c_str(), row["ratio"].get<double>(), row["judged"].get<double>(),
+                row["bar"].get<double>(), row["aim"].get<double>(), printable(row["met"].get<std::string>()).c_str());
+}
+
 } // namespace
 
 int bench(const BenchOptions &options) {
+  nlohmann::json peers;
+  if (!options.peers.empty()) {
+    if (Status status = readPeers(options.peers, peers); !status.ok())
+      return fail("command line", status);
+  }
   MemoryWatch watch;
   BenchOptions o = options;
+  o.limits = o.limits || !o.peers.empty();
   if (o.context == 0)
     o.context = o.promptTokens + o.tokens;
   Result<Opened> opened = open(o);
@@ -126,6 +192,15 @@ int bench(const BenchOptions &options) {
     decodeProcessor.push_back(double(tokens) / d.processor);
   }
   uint64_t anonymous = watch.finish();
+  std::optional<Limits> limits;
+  if (o.limits && session.hostVisible() && o.tokens > 0) {
+    Result<Limits> found = findLimits(session, *decoder.value(), prompt, o);
+    if (!found.ok())
+      return fail(o.plan, found.status());
+    limits.emplace(std::move(found.value()));
+  } else if (o.limits) {
+    return fail(o.plan, usageError("--limits: needs --device=cpu and --tokens above 0"));
+  }
 
   double perSecond[2] = {median(prefill), o.tokens ? median(decode) : 0};
   if (o.json) {
@@ -140,6 +215,14 @@ int bench(const BenchOptions &options) {
     json["load_seconds"] = opened.value().seconds;
     json["rss_anon_peak_bytes"] = anonymous;
     json["rss_peak_bytes"] = statusBytes("VmHWM");
+    if (limits) {
+      json["ceilings"] = {{"read_bytes_per_second", limits->ceilings.readBytes},
+                          {"integer_macs_per_second", limits->ceilings.integerMacs},
+                          {"integers", limits->ceilings.integers}};
+      json["kernels"] = limits->profile.json(/*each=*/false, limits->ceilings);
+    }
+    if (!peers.is_null())
+      json["peers"] = peers;
     std::puts(json.dump().c_str());
     return finishOutput();
   }
@@ -147,6 +230,13 @@ int bench(const BenchOptions &options) {
               "decode   %.1f tokens/s (%lld tokens)\nmemory   %.1f MB anonymous at its peak\n",
               opened.value().device->description().c_str(), opened.value().seconds, perSecond[0],
               (long long)o.promptTokens, perSecond[1], (long long)o.tokens, double(anonymous) / 1e6);
+  if (limits) {
+    std::printf("machine  reads %.1f GB/s, multiplies %.0f G bytes/s (%s)\n", limits->ceilings.readBytes * 1e-9,
+                limits->ceilings.integerMacs * 1e-9, limits->ceilings.integers);
+    limits->profile.print(/*each=*/false, limits->ceilings);
+  }
+  if (!peers.is_null())
+    printPeers(peers);
   return finishOutput();
 }
 

@@ -41,11 +41,14 @@ struct TextOptions : PlanOptions {
   double temperature = 0.8, topP = 1, minP = 0, repetitionPenalty = 1;
   int64_t topK = 0, noRepeatNgram = 0, maxTokens = 256;
   uint64_t seed = 0;
+  std::string draft = "none";
   std::vector<std::string> stops;
 };
 
 struct BenchOptions : PlanOptions {
   int64_t promptTokens = 128, tokens = 128, repeat = 3;
+  bool limits = false;
+  std::string peers; // the JSON of bench/cpu
 };
 
 struct ProfileOptions : PlanOptions {

@@ -77,6 +77,7 @@ Result<Talker> prepare(const TextOptions &o) {
   t.settings.stops = o.stops;
   t.settings.maxTokens = o.maxTokens;
   t.settings.ignoreEnd = o.ignoreEos;
+  t.settings.draftNgrams = o.draft == "ngram";
   t.loadSeconds = secondsSince(start);
   return t;
 }
@@ -135,6 +136,8 @@ int generate(const TextOptions &o) {
     json["ids"] = g.ids;
     json["text"] = g.text;
     json["reason"] = g.reason;
+    if (t.settings.draftNgrams)
+      json["draft"] = {{"guessed", g.drafted}, {"accepted", g.accepted}};
     json["device"] = t.opened.device->description();
     json["seconds"] = {
         {"load", t.loadSeconds}, {"prefill", g.prefillSeconds}, {"decode", g.decodeSeconds}};

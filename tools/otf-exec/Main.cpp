@@ -92,6 +92,8 @@ static void textFlags(CLI::App &app, TextOptions &o) {
       ->check(whole<int64_t>(0))->capture_default_str();
   app.add_option("--seed", o.seed, "of random choices: equal seeds give equal text")
       ->check(whole<uint64_t>(0))->capture_default_str();
+  app.add_option("--draft", o.draft, "ngram: guess tokens by what followed in the text before, and check several in one run; the text is the same")
+      ->check(CLI::IsMember({"none", "ngram"}))->capture_default_str();
   app.add_option("--stop", o.stops, "text that ends the answer; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--max-tokens", o.maxTokens, "at most as many new tokens")
@@ -204,6 +206,9 @@ static int parseAndRun(int argc, char **argv) {
       ->check(whole<int64_t>(0, kMostBenchTokens))->capture_default_str();
   bench->add_option("--repeat", b.repeat, "measurements, of which the median counts")
       ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
+  bench->add_flag("--limits", b.limits, "also what the machine could do, and each kernel's share of it");
+  bench->add_option("--peers", b.peers, "file that bench/cpu --json wrote: also the peers it measured, and --limits")
+      ->check(isPath);
   bench->add_flag("--json", b.json, "print one JSON object");
 
   CLI::App *profile = app.add_subcommand("profile", "where the time of a run goes, beside what the machine could do");
