@@ -65,7 +65,7 @@ std::optional<int32_t> Sampler::sample(std::span<const float> logits,
   penalizeRepetition(history);
   banRepeatedNgram(history);
   if (options.temperature == 0)
-    return largest(scores);
+    return text::largest(scores); // not the bound above
   collectCandidates();
   if (candidates.empty())
     return std::nullopt;
