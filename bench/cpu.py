@@ -85,27 +85,30 @@ class Runner:
                 self.missing.append(f"{plan.name}: {done.stderr.strip()[-200:]}")
         return plan.exists()
 
+    def wanted(self, name):
+        return not self.args.only or any(word in name for word in self.args.only)
+
     def arms(self):
         """Name -> how to measure it with so many threads."""
         work, models, arms = self.work, self.args.models, {}
         model = models / "smollm2-f32"
         for name, recipe in RECIPES.items():
             plan = work / f"{recipe}.plan"
-            if self.compile(model, plan, recipe):
+            if self.wanted(f"otf {name}") and self.compile(model, plan, recipe):
                 arms[f"otf {name}"] = lambda threads, plan=plan: self.otf(plan, threads)
         for family, name in LLAMA:
             file = work / f"{name}.gguf"
-            ready = self.make(work / "model-f16.gguf", "gguf", work) and self.make(file, "quantize", work, *name.split("-"))
+            ready = self.wanted(f"{family} {name}") and self.make(work / "model-f16.gguf", "gguf", work) and self.make(file, "quantize", work, *name.split("-"))
             if ready:
                 arms[f"{family} {name}"] = lambda threads, f=family, file=file: self.peer(f, file, threads)
         genai = models / "smollm2-f32-genai"
-        if self.make(work / "genai-nbits4.onnx", "onnx", genai, work / "genai-nbits4.onnx", 4):
+        if self.wanted("onnxruntime 4 bits") and self.make(work / "genai-nbits4.onnx", "onnx", genai, work / "genai-nbits4.onnx", 4):
             arms["onnxruntime 4 bits"] = lambda threads: self.peer("onnxruntime", work / "genai-nbits4.onnx", threads)
-        if self.args.peers and (genai / "model.onnx").exists():
+        if self.wanted("onnxruntime f32") and self.args.peers and (genai / "model.onnx").exists():
             arms["onnxruntime f32"] = lambda threads: self.peer("onnxruntime", genai / "model.onnx", threads)
         folder = work / "products"
         folder.mkdir(exist_ok=True)
-        if self.make(folder / "nbits.onnx", "matmul", folder, PRODUCT, COPIES) and \
+        if self.wanted("product") and self.make(folder / "nbits.onnx", "matmul", folder, PRODUCT, COPIES) and \
                 self.compile(folder / "plain.onnx", work / "products.plan", "rtn4"):
             for rows in ROWS:
                 arms[f"otf product {rows}"] = lambda threads, rows=rows: self.otf_product(rows, threads)
@@ -145,7 +148,7 @@ class Runner:
         for number in range(self.args.rounds):
             for threads in self.args.threads:
                 for name, how in arms.items():
-                    if self.args.only and not any(word in name for word in self.args.only):
+                    if not self.wanted(name):
                         continue
                     key = f"{name}|{threads}"
                     done = self.samples.setdefault(key, [])
