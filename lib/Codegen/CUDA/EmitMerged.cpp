@@ -2,7 +2,8 @@
 //
 // Several launches as one, where they have one row: what decoding runs. Lanes have blocks of their own; the launches of a lane
 // follow one another in them, a thread reading what it wrote itself. The prologue that contractions share is made by every block,
-// in shared memory. Before anything waits for the launch before, weights are asked for.
+// in shared memory; where the row is so wide that this takes longer than a launch, blocks make parts of it in one of its own.
+// Before anything waits for the launch before, weights are asked for.
 
 #include "dialects/Plan/Merged.h"
 #include "lib/Codegen/CUDA/KernelFrame.h"
@@ -13,6 +14,9 @@
 using namespace mlir;
 
 namespace otf::cuda {
+
+/// What a block may have on every architecture, less what a kernel declares itself.
+static constexpr int64_t kMostShared = 60 * 1024;
 
 namespace {
 
@@ -40,8 +44,14 @@ public:
   void merge(MergedLaunch merged);
 
 private:
-  std::optional<CudaKernel> emit(const MergedLaunch &merged, StringRef name);
-  bool piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRef order, unsigned &buffers, unsigned &dims);
+  /// `maker`: the prologue, where another launch makes the record.
+  std::optional<CudaKernel> emit(const MergedLaunch &merged, plan::LaunchOp maker, StringRef name);
+  /// Parts of a record by each block, in the order of what reads it.
+  std::optional<CudaKernel> emitRecord(plan::LaunchOp prologue, plan::LaunchOp reader, StringRef name);
+  bool piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRef order, unsigned &buffers, unsigned &dims, bool spread = false);
+  bool isWide(plan::LaunchOp prologue);
+  /// The name of the kernel of `parts`, which is made if it is new; empty where there is none.
+  std::string kernelOf(const std::string &parts, function_ref<std::optional<CudaKernel>(StringRef)> make);
 
   ModuleOp module;
   CudaSource &source;
@@ -52,9 +62,9 @@ private:
 } // namespace
 
 /// Prints the kernel of `launch` with its buffers and sizes after those of the parts before it.
-bool Merger::piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRef order, unsigned &buffers, unsigned &dims) {
+bool Merger::piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRef order, unsigned &buffers, unsigned &dims, bool spread) {
   auto kernel = module.lookupSymbol<plan::KernelOp>(launch.getKernel());
-  piece.frame.part = {buffers, dims, (name + "_" + Twine(buffers)).str(), order.str()};
+  piece.frame.part = {buffers, dims, (name + "_" + Twine(buffers)).str(), order.str(), spread};
   piece.frame.indent = 2;
   unsigned number = 0;
   if (!kernel || !emitBody(piece.frame, kernel, number))
@@ -65,7 +75,31 @@ bool Merger::piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRe
   return true;
 }
 
-std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, StringRef name) {
+/// Measured on an H200: a block makes the record of 4096 columns in about a microsecond, which is what a launch takes.
+bool Merger::isWide(plan::LaunchOp prologue) {
+  constexpr int64_t kMostColumns = 4096;
+  auto kernel = module.lookupSymbol<plan::KernelOp>(prologue.getKernel());
+  auto root = kernel ? dyn_cast_or_null<PrologueOp>(kernel.getRoot()) : PrologueOp();
+  return root && root.getKind() == NormKind::none && !root.getRotationAttr() &&
+         cast<RankedTensorType>(root.getInput().getType()).getShape().back() > kMostColumns;
+}
+
+std::optional<CudaKernel> Merger::emitRecord(plan::LaunchOp prologue, plan::LaunchOp reader, StringRef name) {
+  unsigned buffers = 0, dims = 0, ignored[2] = {0, 0};
+  Piece read, made;
+  if (!piece(reader, read, name, "", ignored[0], ignored[1]) ||
+      !piece(prologue, made, name, "otf::OrderOf<" + read.frame.weight + ">", buffers, dims, true))
+    return std::nullopt;
+  CudaKernel result;
+  result.name = name.str();
+  result.grid = Size(made.blocks);
+  result.source = made.frame.globals + "extern \"C\" __global__ void __launch_bounds__(otf::kThreads, otf::kOneRowBlocks)\n" + result.name +
+                  "(otf::Args<" + std::to_string(buffers) + "> a) {\n  otf::releaseDependents();\n  otf::waitForInputs();\n" +
+                  "  const otf::Blocks blocks = otf::allBlocks();\n" + made.frame.text + "}\n\n";
+  return result;
+}
+
+std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, plan::LaunchOp maker, StringRef name) {
   unsigned buffers = 0, dims = 0;
   std::string order = "otf::NaturalOrder";
   std::vector<std::unique_ptr<Piece>> pieces;
@@ -83,7 +117,12 @@ std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, StringRef nam
     if (!piece(merged.prologue, prologue, name, order, ignored[0], ignored[1]))
       return std::nullopt;
   }
-  int64_t scratch = prologue.frame.scratchBytes, record = prologue.frame.recordBytes;
+  if (maker) { // for the size of its record
+    unsigned ignored[2] = {0, 0};
+    if (!piece(maker, prologue, name, order, ignored[0], ignored[1], true))
+      return std::nullopt;
+  }
+  int64_t scratch = maker ? 0 : prologue.frame.scratchBytes, record = prologue.frame.recordBytes;
   for (auto &each : pieces)
     scratch = std::max(scratch, each->frame.scratchBytes);
 
@@ -91,7 +130,7 @@ std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, StringRef nam
   llvm::MapVector<int64_t, std::vector<size_t>> lanes;
   for (auto [i, launch] : llvm::enumerate(merged.launches))
     lanes[launch->getAttrOfType<IntegerAttr>(plan::kLaneAttribute).getInt()].push_back(i);
-  std::string globals = prologue.frame.globals, prefetch, body;
+  std::string globals = maker ? std::string() : prologue.frame.globals, prefetch, body;
   int64_t first = 0;
   for (auto &[lane, members] : lanes) {
     int64_t blocks = 0;
@@ -109,46 +148,64 @@ std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, StringRef nam
     body += "  }";
     first += blocks;
   }
+  if (record + scratch > kMostShared)
+    return std::nullopt;
   CudaKernel result;
   result.name = name.str();
   result.grid = Size(first);
   result.shared = unsigned(record + scratch);
   result.source = globals + "extern \"C\" __global__ void __launch_bounds__(otf::kThreads, otf::kOneRowBlocks)\n" + result.name +
-                  "(otf::Args<" + std::to_string(std::max(buffers, 1u)) + "> a) {\n  otf::releaseDependents();\n" + prefetch +
-                  "  otf::waitForInputs();\n";
-  if (merged.prologue)
+                  "(otf::Args<" + std::to_string(std::max(buffers, 1u)) + "> a) {\n" + prefetch + "  otf::waitForInputs();\n";
+  if (merged.prologue || maker)
     result.source += "  extern __shared__ __align__(16) otf::uint8_t shared[];\n  otf::uint8_t *const record = shared;\n"
                      "  float *const scratch = reinterpret_cast<float *>(shared + " +
-                     std::to_string(record) + ");\n  {\n" + prologue.frame.text + "  }\n";
-  result.source += body + "\n}\n\n";
+                     std::to_string(record) + ");\n" +
+                     (maker ? "  otf::copyRecord(" + pieces.front()->frame.record + ", " + std::to_string(record) + ", record);\n"
+                            : "  {\n" + prologue.frame.text + "  }\n");
+  // Not before: blocks of the next launch that come early take places on some multiprocessors, and divide what is left unevenly. On an
+  // H200 that cost a fifth of launches that fill half of it.
+  result.source += "  otf::releaseDependents();\n" + body + "\n}\n\n";
   return result;
 }
 
-void Merger::merge(MergedLaunch merged) {
-  std::string parts = merged.prologue ? merged.prologue.getKernel().str() : std::string("-");
-  for (plan::LaunchOp launch : merged.launches)
-    parts += (" " + launch.getKernel() + ":" +
-              Twine(launch->getAttrOfType<IntegerAttr>(plan::kLaneAttribute).getInt()))
-                 .str();
+std::string Merger::kernelOf(const std::string &parts, function_ref<std::optional<CudaKernel>(StringRef)> make) {
   auto [entry, isNew] = entries.try_emplace(parts);
-  if (isNew) {
-    std::string name = "row_" + std::to_string(entries.size() - 1);
-    // A part that has no CUDA form is the host's, and so are its fellows: then nothing is merged.
-    bool isWhole = !merged.prologue || known.count(merged.prologue.getKernel());
-    for (plan::LaunchOp launch : merged.launches)
-      isWhole = isWhole && known.count(launch.getKernel());
-    std::optional<CudaKernel> made;
-    if (isWhole)
-      made = emit(merged, name);
-    if (made) {
-      entry->second = name;
-      source.text += made->source;
-      source.kernels.push_back(std::move(*made));
-    }
+  if (!isNew)
+    return entry->second;
+  std::string name = "row_" + std::to_string(entries.size() - 1);
+  if (std::optional<CudaKernel> made = make(name)) {
+    entry->second = name;
+    source.text += made->source;
+    source.kernels.push_back(std::move(*made));
   }
-  if (entry->second.empty())
+  return entry->second;
+}
+
+void Merger::merge(MergedLaunch merged) {
+  // A part that has no CUDA form is the host's, and so are its fellows: then nothing is merged.
+  bool isWhole = !merged.prologue || known.count(merged.prologue.getKernel());
+  std::string parts;
+  for (plan::LaunchOp launch : merged.launches) {
+    isWhole = isWhole && known.count(launch.getKernel());
+    parts += (" " + launch.getKernel() + ":" + Twine(launch->getAttrOfType<IntegerAttr>(plan::kLaneAttribute).getInt())).str();
+  }
+  if (!isWhole)
     return;
-  merged.kernel = entry->second;
+  plan::LaunchOp maker;
+  if (merged.prologue && isWide(merged.prologue))
+    std::swap(maker, merged.prologue);
+  const std::string head = maker ? maker.getKernel().str() + "," : merged.prologue ? merged.prologue.getKernel().str() : "";
+  merged.kernel = kernelOf(head + parts, [&](StringRef name) { return emit(merged, maker, name); });
+  if (merged.kernel.empty())
+    return;
+  if (maker) {
+    MergedLaunch record;
+    record.launches.push_back(maker);
+    record.kernel = kernelOf(head + "record" + parts, [&](StringRef name) { return emitRecord(maker, merged.launches.front(), name); });
+    if (record.kernel.empty())
+      return;
+    source.merged.push_back(std::move(record));
+  }
   source.merged.push_back(std::move(merged));
 }
 

@@ -13,6 +13,7 @@ namespace otf::cuda {
 // A block of the device library is eight warps. Two blocks on each of an H200's 132 multiprocessors
 // keep enough bytes in flight; below that, warps share tiles.
 static constexpr int64_t kWarps = 8, kBlocksWanted = 264;
+static constexpr int64_t kChunksOfBlock = 32; // kRecordPart of OneRow.cuh
 static constexpr int64_t kTermBytes = 6144 * 4; // kTermFloats of Linear.cuh
 
 bool emitGenerate(KernelFrame &k, tensor::GenerateOp op) {
@@ -153,6 +154,7 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   if (k.part) { // the record is the entry's
     std::string which = codec->weight + ", " + std::to_string(split) + ">(";
     k.weight = codec->weight;
+    k.record = "a.buffers[" + std::to_string(k.part->firstBuffer + cast<BlockArgument>(op.getInput()).getArgNumber()) + "]";
     k.scratchBytes = split == 1 ? 0 : kTermBytes;
     k.prefetch = "otf::prefetchTiles<" + which + "a.buffers[" + std::to_string(k.part->firstBuffer + cast<BlockArgument>(op.getWeight()).getArgNumber()) + "], ";
     k.line("otf::oneRow<" + which + k.memory[op.getWeight()].pointer + ", record, scratch,");
@@ -243,6 +245,13 @@ static bool emitOneRecord(KernelFrame &k, PrologueOp op, const std::string &row,
   std::string layout = "otf::RecordLayout<" + std::to_string(width) + ", " + std::to_string(outliers) + ">, " + k.part->order + ", ";
   std::string row_ = row + ", " + epsilonOf(op.getEpsilonAttr()) + ", " + k.pointerOr0(op.getScale()) + ", " + k.pointerOr0(op.getBias());
   k.scratchBytes = 4 * kWarps;
+  if (k.part->spread) {
+    k.line("otf::oneRecordPart<" + layout.substr(0, layout.size() - 2) + ">(" + row + ", " +
+           (outliers ? k.memory[op.getColumns()].pointer : std::string("nullptr")) + ", " + k.pointerOr0(op.getGrid()) +
+           ", reinterpret_cast<otf::uint8_t *>(" + k.result.pointer + "), blocks);");
+    k.grid = otf::Size((padded / 32 + kChunksOfBlock - 1) / kChunksOfBlock);
+    return true;
+  }
   if (op.getRotationAttr()) {
     auto [rotation, factor] = rotationOf(k, op, *op.getRotation(), width);
     constexpr int64_t kMost = 11264; // Rotation::kMost of Rotate.cuh, which rotates no more at once
@@ -453,8 +462,8 @@ bool emitAttention(KernelFrame &k, AttentionOp op) {
   k.line("[=](int b, int h, int i, int d, float v) { " + element(k.result.pointer, values->width) +
          " = v; });");
   --k.indent;
-  // A block for each key head and, per position, each four query heads: all that decoding can use.
-  k.grid = q.shape[0] * positions * otf::Size(keys->heads * ((group + 3) / 4));
+  // A block for each query head and position: all that decoding can use.
+  k.grid = q.shape[0] * positions * otf::Size(*heads);
   return true;
 }
 

@@ -22,12 +22,13 @@ public:
     unsigned firstBuffer = 0, firstDim = 0;
     std::string prefix; ///< of the names of constants
     std::string order;  ///< of a prologue: the otf::…Order of its record
+    bool spread = false; ///< of a prologue: blocks make parts of a record in device memory
   };
   std::optional<Part> part;
 
   // Of a part, what the entry has to know.
   std::string prefetch;            ///< a statement for before the wait, or nothing
-  std::string weight;              ///< of a linear: the otf::Weight
+  std::string weight, record;      ///< of a linear: the otf::Weight, and where its record is in device memory
   int64_t recordBytes = 0, scratchBytes = 0; ///< of shared memory
 
   /// The argument that says which blocks are the kernel's, after a comma.

@@ -75,18 +75,6 @@ INSTANTIATE_TEST_SUITE_P(Architecture, Compile,
                          testing::Values("sm_75", "sm_86", "sm_89", "sm_90", "sm_120"),
                          [](const auto &info) { return std::string(info.param); });
 
-TEST(Compile, DependentLaunchVariant) {
-  if (!nvrtc())
-    GTEST_SKIP() << "needs NVRTC";
-  const std::string source = std::string(otfCudaDeviceLibrary) +
-                             "extern \"C\" __global__ void k(otf::Args<1> a) {"
-                             "  float *x = static_cast<float *>(a.buffers[0]);"
-                             "  otf::map(a.dims[0], [=](otf::int64_t i) { x[i] = 1; }); }";
-  const std::string option = "-DOTF_PDL";
-  Result<CudaBinary> binary = nvrtc()->compile(source, "sm_90", {&option, 1});
-  EXPECT_TRUE(binary.ok()) << binary.status().message();
-}
-
 TEST(Compile, ErrorCarriesTheLog) {
   if (!nvrtc())
     GTEST_SKIP() << "needs NVRTC";

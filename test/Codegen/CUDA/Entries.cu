@@ -58,6 +58,42 @@ LINEAR(linear_ternary_64_128_0, otf::TernarySign<64>, 64, 128, 0, 2)
 LINEAR(linear_ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11, 8)
 LINEAR(linear_ternary_200_576_0, otf::TernarySign<64>, 200, 576, 0, 1)
 
+// One row, whose record each block makes. Buffers: weight, x f32 [K], y f32 [N].
+#define ONE_ROW(name, codec, N, K, outliers, split)                                                \
+  ENTRY(one_##name, 3) {                                                                           \
+    using W = otf::Weight<codec, N, K, outliers>;                                                  \
+    __shared__ __align__(16) otf::uint8_t record[W::kRecordBytes];                                 \
+    __shared__ __align__(16) float scratch[otf::kTermFloats];                                      \
+    const float *x = static_cast<const float *>(a.buffers[1]);                                     \
+    float *y = static_cast<float *>(a.buffers[2]);                                                 \
+    otf::prefetchTiles<W, split>(a.buffers[0], otf::allBlocks());                                  \
+    otf::oneRecord<otf::RecordLayout<K, outliers>, otf::OrderOf<W>, otf::Normal::none>(            \
+        [=](int64_t, int64_t k) { return x[k]; }, 0.0f, nullptr, nullptr, a.buffers[0], nullptr,   \
+        record, scratch);                                                                          \
+    otf::oneRow<W, split>(                                                                         \
+        a.buffers[0], record, scratch, [=](int64_t, int64_t n, float acc) { y[n] = acc; },         \
+        otf::allBlocks());                                                                         \
+  }
+ONE_ROW(int8_64_256_0, otf::Int8<32>, 64, 256, 0, 1)
+ONE_ROW(int8_9_31_1, otf::Int8<32>, 9, 31, 1, 8)
+ONE_ROW(int8_200_330_3, otf::Int8<64>, 200, 330, 3, 4)
+ONE_ROW(int4_576_576_0, otf::Int4<32>, 576, 576, 0, 4)
+ONE_ROW(int4_129_97_0, otf::Int4<64>, 129, 97, 0, 8)
+ONE_ROW(int4_40_1056_6, otf::Int4<128>, 40, 1056, 6, 8)
+ONE_ROW(codebook2_64_128_0, Book32, 64, 128, 0, 2)
+ONE_ROW(codebook2_77_300_11, Book64, 77, 300, 11, 8)
+ONE_ROW(planes3x1_40_100_0, P3x1g128, 40, 100, 0, 8)
+ONE_ROW(planes3x2_64_576_0, P3x2g576, 64, 576, 0, 4)
+ONE_ROW(planes3x2_77_300_11, P3x2g64, 77, 300, 11, 4)
+ONE_ROW(planes3x3_129_330_3, P3x3g352, 129, 330, 3, 4)
+ONE_ROW(planes3x4_40_1056_6, P3x4g128, 40, 1056, 6, 8)
+ONE_ROW(planes4x1_9_40_1, P4x1g64, 9, 40, 1, 8)
+ONE_ROW(planes4x2_131_512_0, P4x2g256, 131, 512, 0, 4)
+ONE_ROW(planes4x3_20_97_0, P4x3g64, 20, 97, 0, 8)
+ONE_ROW(ternary_64_128_0, otf::TernarySign<64>, 64, 128, 0, 2)
+ONE_ROW(ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11, 8)
+ONE_ROW(ternary_200_576_0, otf::TernarySign<64>, 200, 576, 0, 1)
+
 // The same for windows of 3 x 3 taps and stride (2, 1) over pixels [N][S1][S2] of C channels, padded by one. Buffers: weight, pixels, y.
 // Dims: rows, S1, S2, O1, O2.
 #define WINDOWS(name, codec, N, C, split)                                                                    \

@@ -363,6 +363,26 @@ TEST_P(Linear, EqualsTheReferenceForAnyNumberOfRows) {
     }
   }
 }
+TEST_P(Linear, OneRowHasTheSameBits) {
+  NEEDS_GPU();
+  const WeightCase &c = GetParam();
+  if (isPlain(c.kind))
+    GTEST_SKIP() << "has no record";
+  Encoded w = encode({c.kind, c.group, kCodebook2Table}, c.rows, c.columns, c.outliers);
+  Buffer blob(w.blob);
+  std::vector<float> x = normals(size_t(c.columns), 7);
+  if (c.columns > 8)
+    x[8] = 300;
+  Buffer row(x), records(makeRecords(x, 1, c.columns, c.outliers, w.index).bytes), many(size_t(c.rows) * 4);
+  launch(cat("linear_", c.name), {blob.pointer, records.pointer, many.pointer}, {1}, 3);
+  const std::vector<float> want = many.get<float>();
+  for (unsigned grid : {1u, 3u, 500u}) {
+    Buffer y(size_t(c.rows) * 4);
+    launch(cat("one_", c.name), {blob.pointer, row.pointer, y.pointer}, {1}, grid);
+    expectSame(y.get<float>(), want);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Weight, Linear, testing::ValuesIn(kWeights),
                          [](const auto &info) { return std::string(info.param.name); });
 

@@ -71,7 +71,10 @@ template <int D_, int DV_, int Group_> struct AttentionShape {
   static constexpr int kMax = D > DV ? D : DV;
   // Decode: rows a block works on at once, and shared floats: q, then each warp's top, total and o,
   // the rows' tops so far, and each warp's two factors a row.
-  static constexpr int kRows = kMax <= 256 ? 4 : 1;
+  // One each: with few rows a launch has few blocks, and more of them beat reading keys once for four rows (H200, eight heads of 128 that
+  // share keys: 256 keys 6.5 us and 10.2, 1024 keys 22 and 35).
+  static constexpr int kRows = 1;
+  static constexpr int kFewRows = kMax <= 256 ? 16 : 4; // up to which it is decoding
   static constexpr int kPart = DV + 2;
   static constexpr int kQ = (D + 7) / 8 * 8;
   static constexpr int kDecodeFloats = kRows * (kQ + kWarps * kPart + 1 + 2 * kWarps);
@@ -88,6 +91,7 @@ template <int D_, int DV_, int Group_> struct AttentionShape {
 OTF_DEVICE int divideUpInt(int value, int by) { return (value + by - 1) / by; }
 
 constexpr int kKeyBlock = 32;
+constexpr int kAhead = 8; // loads of keys and values that a lane has on their way: with few blocks, latency is all that counts
 
 OTF_DEVICE float nothing() { return __int_as_float(0xff800000); } // the top of a block without keys
 
@@ -153,7 +157,7 @@ OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         dot[r][i] = 0;
-#pragma unroll D % 4 == 0 ? 2 : 1
+#pragma unroll D % 4 == 0 ? kAhead : 1
     for (int d = 4 * (lane & 1); d < D; d += 8) {
       float4 kv;
       if constexpr (D % 4 == 0)
@@ -194,7 +198,7 @@ OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int
       acc[r][d] = 0;
   }
   const int here = smaller(kKeyBlock, last - base);
-#pragma unroll DV % 4 == 0 ? 2 : 1
+#pragma unroll DV % 4 == 0 ? kAhead : 1
   for (int j = 0; j < here; ++j) {
     const T *vr = v.at(b, kvHead, base + j);
     float vv[S::kDims];
@@ -468,7 +472,7 @@ OTF_DEVICE void attention(int batch, int kvHeads, int queries, int keys, Q q, He
                           Heads<T> v, float scale, float softcap, Mask mask, Sink sink, F f) {
   __shared__ __align__(16) float shared[S::kFloats];
   waitForInputs();
-  if (S::Group * queries <= 4 * S::kRows)
+  if (S::Group * queries <= S::kFewRows)
     attentionDecode<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, sink,
                        f);
   else

@@ -23,11 +23,13 @@ OTF_DEVICE Moments moments(X x, int64_t k, float eps, float *shared) {
     return result;
   if (Kind == Normal::layer) {
     float sum = 0;
+#pragma unroll 8
     for (int64_t i = threadIdx.x; i < k; i += kThreads)
       sum += x(i);
     result.shift = blockSum(sum, shared) / float(k);
   }
   float squares = 0;
+#pragma unroll 8
   for (int64_t i = threadIdx.x; i < k; i += kThreads) {
     float d = x(i) - result.shift;
     squares = fmaf(d, d, squares);

@@ -10,14 +10,60 @@ namespace otf {
 template <class L, class Order, Normal Kind, class X>
 OTF_DEVICE void oneRecord(X x, float eps, const float *gamma, const float *beta, const void *index, const float *grid, uint8_t *record,
                           float *scratch) {
+  constexpr int kSets = kThreads / 8, kPasses = int(divideUp(L::kChunks, kSets));
+  constexpr bool kInRegisters = L::kOutliers == 0 && kPasses <= 4; // then all of the row is on its way at once
   auto row = [&](int64_t k) { return float(x(0, k)); };
+  float x4[kInRegisters ? kPasses : 1][4];
+  if constexpr (kInRegisters)
+#pragma unroll
+    for (int p = 0; p < kPasses; ++p)
+#pragma unroll
+      for (int b = 0; b < 4; ++b) {
+        const int k = 32 * (p * kSets + int(threadIdx.x >> 3)) + 4 * (threadIdx.x & 7) + b;
+        x4[p][b] = k < int(L::kColumns) ? row(k) : 0.0f;
+      }
   const Moments stats = moments<Kind>(row, L::kColumns, eps, scratch);
   auto value = [&](int64_t k) { return normalised(stats, row(k), k, gamma, beta); };
   const uint32_t *columns = static_cast<const uint32_t *>(index);
   auto column = [&](int64_t i) { return L::kOutliers ? int64_t(__ldg(columns + i)) : i; };
-  recordChunks<L, Order>(0, L::kChunks, [&](int64_t i) { return value(column(i)); }, grid, record);
+  if constexpr (kInRegisters) {
+#pragma unroll
+    for (int p = 0; p < kPasses; ++p) {
+      const int c = p * kSets + int(threadIdx.x >> 3);
+      float v[4];
+#pragma unroll
+      for (int b = 0; b < 4; ++b) {
+        const int k = 32 * c + 4 * (threadIdx.x & 7) + b;
+        v[b] = k < int(L::kColumns) ? normalised(stats, x4[p][b], k, gamma, beta) : 0.0f;
+      }
+      recordChunk<L, Order>(c, c < L::kChunks, v, grid, record);
+    }
+  } else {
+    recordChunks<L, Order>(0, L::kChunks, [&](int64_t i) { return value(column(i)); }, grid, record);
+  }
   for (int64_t j = threadIdx.x; j < L::kOutliers; j += kThreads)
     reinterpret_cast<float *>(record + L::kRecordOutlierOffset)[j] = value(column(L::kBackground + j));
+  __syncthreads();
+}
+
+/// A part of the record of one row, which is neither normalised nor rotated, by each block: kRecordPart chunks, and by the first the
+/// outliers. For rows so wide that making all of it takes a block longer than a launch does.
+constexpr int kRecordPart = kThreads / 8;
+template <class L, class Order, class X>
+OTF_DEVICE void oneRecordPart(X x, const void *index, const float *grid, uint8_t *record, Blocks blocks) {
+  const uint32_t *columns = static_cast<const uint32_t *>(index);
+  auto value = [&](int64_t i) { return float(x(0, L::kOutliers ? int64_t(__ldg(columns + i)) : i)); };
+  for (int c = int(blocks.index) * kRecordPart; c < L::kChunks; c += int(blocks.count) * kRecordPart)
+    recordChunks<L, Order>(c, smaller(c + kRecordPart, L::kChunks), value, grid, record);
+  for (int64_t j = threadIdx.x; blocks.index == 0 && j < L::kOutliers; j += kThreads)
+    reinterpret_cast<float *>(record + L::kRecordOutlierOffset)[j] = value(L::kBackground + j);
+}
+
+/// A record that another launch has made, into shared memory.
+OTF_DEVICE void copyRecord(const void *from, int bytes, uint8_t *record) {
+#pragma unroll 4
+  for (int at = 16 * int(threadIdx.x); at < bytes; at += 16 * kThreads)
+    *reinterpret_cast<uint4 *>(record + at) = *reinterpret_cast<const uint4 *>(static_cast<const uint8_t *>(from) + at);
   __syncthreads();
 }
 
@@ -40,7 +86,7 @@ OTF_DEVICE void oneRecordRotated(X x, float eps, const float *gamma, const float
 }
 
 /// Blocks a multiprocessor, for __launch_bounds__.
-constexpr int kOneRowBlocks = 2;
+constexpr int kOneRowBlocks = 3;
 
 template <class W> using OrderOf = typename W::Codec::Order;
 
@@ -116,23 +162,20 @@ OTF_DEVICE float addSteps(float acc, float term, int row) {
 /// f(0, n, acc) for n < N. A warp has a tile for itself: its terms meet in registers, chunk after chunk.
 template <class W, class F> OTF_DEVICE void oneRowWide(const uint8_t *tiles, const uint8_t *record, Blocks blocks, F &f) {
   using C = typename W::Codec;
-  constexpr int kBatch = C::kWords <= 3 ? 4 : 2, kSteps = int(divideUp(W::kChunks, 4 * kBatch));
+  // Two blocks of loads a warp would take twice the registers, and as many warps fewer: other warps hide what one waits for.
+  constexpr int kBatch = C::kWords <= 4 ? 4 : 2;
+  constexpr bool kWhole = W::kChunks % (4 * kBatch) == 0;
   const int lane = threadIdx.x & 31, row = lane & 7, step = lane >> 3;
   for (int64_t t = blocks.index * kWarps + int(threadIdx.x >> 5); t < W::kTiles; t += blocks.count * kWarps) {
     const uint8_t *tile = tiles + t * W::kTileBytes;
-    ChunkBatch<W, kBatch, 4> now, next;
-    now.load(tile, step, W::kChunks, row);
     float acc = 0;
 #pragma unroll 1
-    for (int s = 0; s < kSteps; ++s) {
-      const int c = s * 4 * kBatch + step;
-      if (s + 1 < kSteps)
-        next.load(tile, c + 4 * kBatch, W::kChunks, row);
+    for (int c = step; c < W::kChunks + step; c += 4 * kBatch) {
+      ChunkBatch<W, kBatch, 4> batch;
+      batch.load(tile, c, kWhole ? W::kChunks + 4 * kBatch : W::kChunks, row);
 #pragma unroll
       for (int i = 0; i < kBatch; ++i)
-        if (s * 4 * kBatch + 4 * i < W::kChunks)
-          acc = addSteps(acc, c + 4 * i < W::kChunks ? now.term(i, record, c + 4 * i) : 0.0f, row);
-      now = next;
+        acc = addSteps(acc, kWhole || c + 4 * i < W::kChunks ? batch.term(i, record, c + 4 * i) : 0.0f, row);
     }
     for (int j = 0; j < int(W::kOutliers); j += 4)
       acc = addSteps(acc,

@@ -6,58 +6,71 @@
 
 namespace otf {
 
+/// Chunk c of a record at `out`, by eight lanes of which each has four of its columns, v; whole warps take part. `isThere`: whether there is
+/// such a chunk. `grid` as below. `Order`: where in a chunk a column's byte is (Codec.cuh).
+template <class L, class Order>
+OTF_DEVICE void recordChunk(int c, bool isThere, const float (&v)[4], const float *grid, uint8_t *out) {
+  const int part = threadIdx.x & 7;
+  float top = 0;
+#pragma unroll
+  for (int b = 0; b < 4; ++b) {
+    top = larger(top, fabsf(v[b]));
+    if (v[b] != v[b])
+      top = v[b]; // a NaN shows in the scale and so in the result
+  }
+#pragma unroll
+  for (int o = 4; o; o >>= 1) {
+    float other = __shfl_xor_sync(kAllLanes, top, o);
+    top = other > top || other != other ? other : top;
+  }
+  const float scale = grid ? 1.0f : top / 127.0f;
+  uint32_t word = 0;
+  int sum = 0;
+#pragma unroll
+  for (int b = 0; b < 4; ++b) {
+    // The clamp matters for subnormal scales only, where the division is coarse.
+    int q = scale > 0 ? __float2int_rn(v[b] / scale) : 0;
+    q = larger(-127, smaller(127, q));
+    if (grid) // fmaxf gives -128 for NaN; the padding is no value of x and has no zero point
+      q = int64_t(c) * 32 + part * 4 + b < L::kBackground
+              ? int(fminf(fmaxf(rintf(v[b] / grid[0]) + grid[1], -128.0f), 127.0f))
+              : 0;
+    sum += q;
+    word |= uint32_t(q & 255) << 8 * b;
+  }
+#pragma unroll
+  for (int o = 4; o; o >>= 1)
+    sum += __shfl_xor_sync(kAllLanes, sum, o);
+  if (!isThere)
+    return;
+  if (Order::kNatural)
+    reinterpret_cast<uint32_t *>(out)[c * 8 + part] = word;
+  else
+#pragma unroll
+    for (int b = 0; b < 4; ++b)
+      out[32 * c + Order::place(4 * part + b)] = uint8_t(word >> 8 * b);
+  if (part == 0) {
+    reinterpret_cast<float *>(out + L::kScaleOffset)[c] = scale;
+    reinterpret_cast<int32_t *>(out + L::kSumOffset)[c] = sum;
+  }
+}
+
 /// Chunks [begin, end) of a record at `out`. value(i): column i in the order of the record, i < L::kBackground. By the whole block;
-/// eight lanes own 32 columns. `grid` as below. `Order`: where in a chunk a column's byte is (Codec.cuh).
+/// eight lanes own 32 columns.
 template <class L, class Order = NaturalOrder, class V>
 OTF_DEVICE void recordChunks(int begin, int end, V value, const float *grid, uint8_t *out) {
   constexpr int kSets = kThreads / 8;
   const int part = threadIdx.x & 7;
   // The bound is rounded so that whole warps take part in the shuffles.
+#pragma unroll 2
   for (int c = begin + int(threadIdx.x >> 3); c < begin + int(roundUp(end - begin, 4)); c += kSets) {
-    float v[4], top = 0;
+    float v[4];
 #pragma unroll
     for (int b = 0; b < 4; ++b) {
       int64_t i = int64_t(c) * 32 + part * 4 + b;
       v[b] = c < end && i < L::kBackground ? value(i) : 0.0f;
-      top = larger(top, fabsf(v[b]));
-      if (v[b] != v[b])
-        top = v[b]; // a NaN shows in the scale and so in the result
     }
-#pragma unroll
-    for (int o = 4; o; o >>= 1) {
-      float other = __shfl_xor_sync(kAllLanes, top, o);
-      top = other > top || other != other ? other : top;
-    }
-    const float scale = grid ? 1.0f : top / 127.0f;
-    uint32_t word = 0;
-    int sum = 0;
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      // The clamp matters for subnormal scales only, where the division is coarse.
-      int q = scale > 0 ? __float2int_rn(v[b] / scale) : 0;
-      q = larger(-127, smaller(127, q));
-      if (grid) // fmaxf gives -128 for NaN; the padding is no value of x and has no zero point
-        q = int64_t(c) * 32 + part * 4 + b < L::kBackground
-                ? int(fminf(fmaxf(rintf(v[b] / grid[0]) + grid[1], -128.0f), 127.0f))
-                : 0;
-      sum += q;
-      word |= uint32_t(q & 255) << 8 * b;
-    }
-#pragma unroll
-    for (int o = 4; o; o >>= 1)
-      sum += __shfl_xor_sync(kAllLanes, sum, o);
-    if (c < end) {
-      if (Order::kNatural)
-        reinterpret_cast<uint32_t *>(out)[c * 8 + part] = word;
-      else
-#pragma unroll
-        for (int b = 0; b < 4; ++b)
-          out[32 * c + Order::place(4 * part + b)] = uint8_t(word >> 8 * b);
-      if (part == 0) {
-        reinterpret_cast<float *>(out + L::kScaleOffset)[c] = scale;
-        reinterpret_cast<int32_t *>(out + L::kSumOffset)[c] = sum;
-      }
-    }
+    recordChunk<L, Order>(c, c < end, v, grid, out);
   }
 }
 
