@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each recipe costs in quality, beside other systems' formats: one table, each row a plan that otf-exec eval measures.
 
-    build/venv/bin/python bench/quality.py --text evaluation.txt                     every built-in recipe
-    build/venv/bin/python bench/quality.py --text evaluation.txt --row rtn4 --row my.json --row "auto --budget=2.5bpw"
+    bench/quality --text evaluation.txt --calibrate calibration.txt        every built-in recipe, auto at 2, 2.5, 3 and 4 bits
+    bench/quality --text evaluation.txt --row rtn4 --row my.json --row "auto --budget=2.5bpw"
 
-A row is a recipe, built in or a file, and further options of otf-compile. Rows that are done stay in --results, so a run that was stopped goes
+It calibrates once, and statistics stay beside the model; without --calibrate those that are there are used, and rows that need what is not there are
+refused. A row is a recipe, built in or a file, and further options of otf-compile. Rows that are done stay in --results, so a run that was stopped goes
 on where it was; a row is done again when its recipe, the compiler, the model, the text or the protocol is another. `--table` prints what there is.
 """
 import argparse
@@ -65,9 +66,16 @@ def file_digest(path):
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def model_digest(folder):
-    """Of the graph's bytes, and of its weights' names, sizes and times: half a gigabyte is not read for each run."""
-    files = sorted(p for p in folder.iterdir() if p.is_file()) if folder.is_dir() else [folder]
+# What calibration writes beside a model.
+SIDECARS = (".calibration.safetensors", ".sensitivities.json")
+
+# Of budgets, those that the bars are about: at most .05 bits more.
+BUDGETS = ["2bpw", "2.5bpw", "3.02bpw", "4.03bpw"]
+
+
+def model_digest(folder, skip):
+    """Of the names, sizes and times of its files: half a gigabyte is not read for each run. `skip`: what runs themselves write."""
+    files = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.endswith(skip)) if folder.is_dir() else [folder]
     return digest(*(f"{p.name} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in files))
 
 
@@ -75,6 +83,12 @@ def builtin():
     """Names that otf-compile --help lists."""
     text = " ".join(otf.succeed(otf.tool("otf-compile"), "--help").split())
     return re.search(r"--recipe \S+ (?:\[\S+\] )?([\w-]+(?:, [\w-]+)*), or a JSON file", text).group(1).split(", ")
+
+
+def default_rows():
+    """All that changes an f32 model: given-a8 runs codes that a file has, and there are none."""
+    names = [name for name in builtin() if name not in ("none", "given-a8", "auto")]
+    return names + [f"auto --budget={budget}" for budget in BUDGETS]
 
 
 class Results:
@@ -96,8 +110,9 @@ class Bench:
         self.folder = args.build / "quality"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.results = Results(args.results or self.folder / "rows.json")
-        self.about = digest(model_digest(args.model), file_digest(otf.tool("otf-compile")), file_digest(args.text),
-                            f"{args.tokens} {args.window} {args.score_from} {args.device}")
+        self.about = digest(model_digest(args.model, SIDECARS if args.calibrate else ()), file_digest(otf.tool("otf-compile")), file_digest(args.text),
+                            f"{args.tokens} {args.window} {args.score_from} {args.device}",
+                            f"{file_digest(args.calibrate)} {args.calibrate_tokens}" if args.calibrate else "")
         self.reference = None
 
     def key(self, row):
@@ -110,6 +125,7 @@ class Bench:
         recipe, *flags = shlex.split(row)
         plan, report = self.folder / f"{name}.plan", self.folder / f"{name}.json"
         command = [otf.tool("otf-compile"), self.args.model, "-o", plan, f"--recipe={recipe}", f"--report={report}", *flags, *shlex.split(self.args.flags),
+                   *([f"--calibrate={self.args.calibrate}", f"--calibrate-tokens={self.args.calibrate_tokens}"] if self.args.calibrate and recipe != "none" else []),
                    f"--target={'cuda' if self.args.device.startswith('cuda') else 'cpu'}"]
         status, _, error = otf.call(*command)
         return (None, error.strip()) if status else (plan, json.loads(report.read_text()))
@@ -173,17 +189,29 @@ def table(rows, args):
             met = e["kl"]["mean"]["value"] <= kl and e["top1"]["value"] >= top1 and e["perplexity_ratio"]["value"] <= ratio
             print(f"at {bits} bits: {'met' if met else 'MISSED'} by {best['row']} (KL {e['kl']['mean']['value']:.3f}, at most {kl}; "
                   f"top-1 {e['top1']['value']:.3f}, at least {top1}; ratio {e['perplexity_ratio']['value']:.3f}, at most {ratio})")
+    mixed(measured)
     for row in rows:
         if "refused" in row:
             print(f"refused: {row['row']}: {row['refused']}")
 
 
+def mixed(rows):
+    """A budget beside one width everywhere at equal bits: what mixing gains."""
+    for row in (r for r in rows if "--budget" in r["row"]):
+        alike = [r for r in rows if r["row"].startswith("ldlq") and abs(r["bits"] - row["bits"]) <= .03]
+        for other in alike:
+            ratio = row["eval"]["kl"]["mean"]["value"] / other["eval"]["kl"]["mean"]["value"]
+            print(f"{row['row']}: {ratio:.2f} of the KL of {other['row']}, at {row['bits']:.3f} and {other['bits']:.3f} bits")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", type=pathlib.Path, required=True, help="UTF-8 text that nothing was calibrated on")
+    parser.add_argument("--calibrate", type=pathlib.Path, metavar="TEXT", help="another text, to calibrate on")
+    parser.add_argument("--calibrate-tokens", type=int, default=20480)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--model", type=pathlib.Path, default=ROOT / "build" / "models" / "smollm2-f32")
-    parser.add_argument("--row", action="append", metavar="RECIPE [FLAG ...]", help="may be repeated; every built-in recipe by default")
+    parser.add_argument("--row", action="append", metavar="RECIPE [FLAG ...]", help="may be repeated; by default every built-in recipe, and auto for each of the bars")
     parser.add_argument("--flags", default="", help="of otf-compile, for every row")
     parser.add_argument("--results", type=pathlib.Path, help="finished rows; BUILD/quality/rows.json by default")
     parser.add_argument("--keep", action="store_true", help="the plans, in BUILD/quality")
@@ -198,7 +226,7 @@ def main():
     args.build = args.build.resolve()
     otf.build = args.build
     bench = Bench(args)
-    rows = args.row or [name for name in builtin() if name != "none"]
+    rows = args.row or default_rows()
     if not args.table:
         bench.run(rows)
     done = [bench.results.rows[key] for key in map(bench.key, rows) if key in bench.results.rows]

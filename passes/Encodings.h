@@ -22,6 +22,11 @@ inline bool hasChosenCodes(WeightOp weight) {
 /// Whether a budget may give a weight another encoding: tables, heads that are coded as linears among them, keep theirs.
 inline bool hasChoice(WeightOp weight) { return hasChosenCodes(weight) && !weight.getVocabulary(); }
 
+/// Whether a budget of bytes may give a vocabulary table another encoding: one that is coded as a table, by rounding alone.
+inline bool hasTableChoice(WeightOp weight) {
+  return hasChosenCodes(weight) && weight.getVocabulary() && !weight.getOutliers() && !weight.getRotationAttr() && !weight.getFeedbackAttr();
+}
+
 } // namespace otf
 
 #endif // OTF_PASSES_ENCODINGS_H

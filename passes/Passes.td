@@ -21,6 +21,8 @@ def InsertObservers : OtfPass<"otf-insert-observers"> {
     same weight share one set of statistics, and so do all weights that read them: q, k and v of a layer are one. The set has
     the name of its first weight; its arguments are "NAME/rows", "NAME/moments", "NAME/histogram", "NAME/products", and `otf.observed` on the others names it.
     Where linears read `otf.on_grid`, what is observed is on the grid. Matrices that are no weights are not observed.
+    What an `otf.append` adds to a cache is observed too, without products, as the set "cache:CACHE"; and of a tensor of chosen experts (`otf.experts` on what makes
+    it, its number of them) how many rows have chosen each, as sums of channels of the set "experts:NODE". `otf.observed_values` of the module names these sets.
     Of channels more than `max-width` there are no products. Run before gains are folded, since a recipe that codes weights keeps them apart.
 
     ```mlir
@@ -311,6 +313,7 @@ def SpendBudget : OtfPass<"otf-spend-budget"> {
     Gives each coded weight of a linear (not tables, nor codes that the file has) one of `choices`, such that all of them keep the budget and the losses
     add up to the least possible: what errors of this weight cost the model, as measured, times the error that the encoding makes of a Gaussian. The knapsack is solved
     exactly, so the sum is never above that of one encoding for all. `otf.foretold` is the loss of each weight, and in words that of the module.
+    Where the budget is of bytes or of loss, a vocabulary table whose losses were measured has one of `tables`, for the same budget: bits a weight count linears alone.
 
     ```mlir
     otf.weight @q : tensor<64x64xf32> = ... {encoding = #otf.encoding<planes3x2, group = 0>}
@@ -324,6 +327,7 @@ def SpendBudget : OtfPass<"otf-spend-budget"> {
     Option<"budget", "budget", "std::string", "\"\"", "2.5bpw (linears, everything counted), 1.2GB (all weights) or kl=0.05">,
     Option<"choices", "choices", "std::string", "\"\"", "encodings, with + between">,
     Option<"group", "group", "int64_t", "0", "columns that share a scale, as for otf-choose-bits">,
+    Option<"tables", "tables", "std::string", "\"\"", "encodings of vocabulary tables, each with its group, as int8:32+int4:32; empty: they keep theirs">,
     Option<"sensitivities", "sensitivities", "std::string", "\"\"", "a file that otf-compile --calibrate made (lib/Analysis/Sensitivities.h)">,
   ];
   let statistics = [Statistic<"numWeights", "weights", "Weights given an encoding">];

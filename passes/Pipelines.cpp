@@ -76,6 +76,7 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
     SpendBudgetOptions spend;
     spend.budget = options.budget;
     spend.choices = options.choices;
+    spend.tables = options.tables;
     spend.group = options.group;
     spend.sensitivities = options.sensitivities;
     manager.addPass(createSpendBudget(spend));

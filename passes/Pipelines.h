@@ -42,6 +42,7 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
                           llvm::cl::init(0.0)};
   Option<std::string> budget{*this, "budget", llvm::cl::desc("what otf-spend-budget may spend; empty: it is not run")};
   Option<std::string> choices{*this, "choices", llvm::cl::desc("encodings that otf-spend-budget chooses among, with + between")};
+  Option<std::string> tables{*this, "tables", llvm::cl::desc("the same for vocabulary tables, each with its group: int8:32+int4:32")};
   Option<std::string> sensitivities{*this, "sensitivities", llvm::cl::desc("a file that otf-compile --calibrate made for recipes with choices")};
   Option<bool> staticGrids{*this, "static-grids",
                            llvm::cl::desc("one grid a tensor for activations of int8 weights"),

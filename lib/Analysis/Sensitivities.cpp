@@ -34,6 +34,9 @@ llvm::Expected<Sensitivities> Sensitivities::open(llvm::StringRef path) {
     result.noise = json.at("noise");
     for (auto &[name, loss] : json.at("weights").items())
       result.weights[name] = loss.get<double>();
+    if (json.contains("tables"))
+      for (auto &[name, loss] : json.at("tables").items())
+        result.tables[name] = loss.get<double>();
     for (const Json &pair : json.at("together"))
       result.together.emplace_back(pair.at(0).get<double>(), pair.at(1).get<double>());
   } catch (const Json::exception &) {
@@ -42,9 +45,10 @@ llvm::Expected<Sensitivities> Sensitivities::open(llvm::StringRef path) {
   auto isBad = [](double x) { return !(x >= 0) || !std::isfinite(x); };
   if (!(result.noise > 0) || !std::isfinite(result.noise))
     return fail("'noise' must be above 0");
-  for (auto &[name, loss] : result.weights)
-    if (isBad(loss))
-      return fail("the loss of '" + name + "' must be a number from 0 on");
+  for (auto *losses : {&result.weights, &result.tables})
+    for (auto &[name, loss] : *losses)
+      if (isBad(loss))
+        return fail("the loss of '" + name + "' must be a number from 0 on");
   for (size_t i = 0; i < result.together.size(); ++i)
     if (isBad(result.together[i].first) || isBad(result.together[i].second) ||
         (i && (result.together[i].first <= result.together[i - 1].first ||
@@ -63,6 +67,8 @@ std::string Sensitivities::json() const {
   json["measure"] = measure;
   json["noise"] = noise;
   json["weights"] = weights;
+  if (!tables.empty())
+    json["tables"] = tables;
   json["together"] = together;
   return json.dump(1) + "\n";
 }

@@ -12,7 +12,8 @@
 //     "measure": "kl",               nats a token, or "error": squared relative error of outputs
 //     "noise": 0.03,                 variance of a code's error to the mean square of its row
 //     "weights": {"NAME": 0.001, …}, the loss where this weight alone has such errors
-//     "together": [[0.005, 0.1], …]  noise and loss where all have; both ascend
+//     "tables": {"NAME": 0.3, …},    the same for vocabulary tables, whose errors are those of rounding; may be left out
+//     "together": [[0.005, 0.1], …]  noise and loss where all weights have; both ascend
 //   }
 //
 // Losses are proportional to noise where they are small, and errors of different weights add: so a
@@ -34,7 +35,7 @@ namespace otf {
 struct Sensitivities {
   std::string model, settings, source, errors, measure;
   double noise = 0;
-  std::map<std::string, double> weights;
+  std::map<std::string, double> weights, tables;
   std::vector<std::pair<double, double>> together;
 
   /// An error's message is whole: "<path>: <what> (<why, and what to try>)".

@@ -209,6 +209,15 @@ llvm::Expected<Statistics> Statistics::open(llvm::StringRef path) {
   return result;
 }
 
+std::vector<std::string> Statistics::namesOf(llvm::StringRef prefix) const {
+  std::vector<std::string> names;
+  for (const auto &entry : weights)
+    if (entry.getKey().starts_with(prefix))
+      names.push_back(entry.getKey().str());
+  llvm::sort(names);
+  return names;
+}
+
 const ChannelStatistics *Statistics::find(llvm::StringRef weight) const {
   auto found = weights.find(weight);
   return found == weights.end() ? nullptr : found->second;

@@ -12,6 +12,7 @@
 //
 // "__metadata__" has "format" = kStatisticsFormat, "model" (the key of the model, ModelKey.h), "source" (what was run, in words),
 // "settings" (a hash of it), and "weights": JSON text of an object from the name of each weight to that of its set.
+// "cache:NAME" and "experts:NODE" are names of such sets too, without products: what was added to a cache, and as sums how many tokens chose each expert.
 //
 // The file is mapped, and nothing of it is copied: pages of products that nobody reads are never read.
 #ifndef OTF_LIB_ANALYSIS_STATISTICS_H
@@ -25,6 +26,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace otf {
 
@@ -65,6 +67,9 @@ public:
 
   /// By the name of an otf.weight; null for weights that were not observed.
   const ChannelStatistics *find(llvm::StringRef weight) const;
+
+  /// Names of sets of no weight that begin so (dialects/OTF/Observed.h), in order.
+  std::vector<std::string> namesOf(llvm::StringRef prefix) const;
 
   const std::string &path() const { return name; }
   const std::string &model() const { return modelKey; }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/Calibrate/Calibrate.h"
 
+#include "dialects/OTF/Observed.h"
 #include "lib/Analysis/Statistics.h"
-#include "lib/Calibrate/Samples.h"
+#include "lib/Calibrate/SampleRun.h"
 #include "lib/Calibrate/Source.h"
 #include "lib/Compile/Progress.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -31,6 +34,7 @@ public:
 
 private:
   Status observe(const std::map<std::string, std::string> &weights, const std::string &planFile);
+  Status tellCoverage() const;
   Status check(Sidecar &sidecar, const std::string &when, bool last);
   bool isMade() const;
 
@@ -63,6 +67,32 @@ Status Calibration::check(Sidecar &sidecar, const std::string &when, bool last) 
   }
 }
 
+/// How far what caches hold goes, and which experts no token has chosen.
+Status Calibration::tellCoverage() const {
+  llvm::Expected<Statistics> made = Statistics::open(output);
+  if (!made)
+    return badInput(llvm::toString(made.takeError()));
+  double least = 0, largest = 0;
+  std::vector<std::string> caches = made->namesOf(kCacheSet);
+  for (const std::string &name : caches) {
+    const ChannelStatistics &cache = *made->find(name);
+    least = std::min(least, *llvm::min_element(cache.least));
+    largest = std::max(largest, *llvm::max_element(cache.largest));
+  }
+  if (!caches.empty())
+    std::printf("%zu caches were given values from %.4g to %.4g (--report says it of each)\n", caches.size(), least, largest);
+  for (const std::string &name : made->namesOf(kExpertsSet)) {
+    std::string unseen;
+    for (auto [expert, tokens] : llvm::enumerate(made->find(name)->sums))
+      if (tokens == 0)
+        unseen += (unseen.empty() ? "" : ", ") + std::to_string(expert);
+    if (!unseen.empty())
+      std::fprintf(stderr, "warning: %s: %s: no token chose expert %s, so nothing is known of them (calibrate on more or other text)\n",
+                   model.file.c_str(), name.substr(kExpertsSet.size()).c_str(), unseen.c_str());
+  }
+  return {};
+}
+
 Status Calibration::observe(const std::map<std::string, std::string> &weights, const std::string &planFile) {
   // Without a name before it is read, so a killed run leaves none.
   int file = open(planFile.c_str(), O_RDONLY | O_CLOEXEC);
@@ -75,32 +105,23 @@ Status Calibration::observe(const std::map<std::string, std::string> &weights, c
   if (!sidecar.ok())
     return sidecar.status();
   Sidecar &statistics = *sidecar.value();
-  Result<std::unique_ptr<Samples>> samples =
-      makeSamples(*plan.value(), &statistics, source,
-                  {options.tokens - options.tokens / kBeginnings, options.window, options.tokens / kBeginnings});
-  if (!samples.ok())
-    return samples.status();
-  Result<std::unique_ptr<runtime::Device>> device = runtime::makeDevice(*plan.value(), "cpu");
-  if (!device.ok())
-    return device.status();
-  runtime::SessionOptions sessionOptions;
-  sessionOptions.threads = options.threads;
-  sessionOptions.capacity = std::max<int64_t>(options.window, 1);
-  Result<std::unique_ptr<runtime::Session>> session = runtime::Session::create(*plan.value(), *device.value(), sessionOptions);
-  if (!session.ok())
-    return session.status();
-  OTF_TRY(statistics.lendTo(*session.value()));
+  Result<SampleRun> made =
+      SampleRun::create(*plan.value(), &statistics, source,
+                        {options.tokens - options.tokens / kBeginnings, options.window, options.tokens / kBeginnings}, options.threads);
+  if (!made.ok())
+    return made.status();
+  SampleRun &run = made.value();
+  OTF_TRY(statistics.lendTo(*run.session));
 
-  std::string what = samples.value()->words(), warning = samples.value()->warning(statistics.widest());
+  std::string what = run.samples->words(), warning = run.samples->warning(statistics.widest());
   if (!warning.empty())
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  size_t count = samples.value()->count();
+  size_t count = run.samples->count();
   for (size_t i = 0; i < count; ++i) {
     double seconds = progress.seconds();
     std::string left = i == 0 ? "" : cat(", ", int64_t(seconds / double(i) * double(count - i) + 0.5), " s left");
     progress.show(cat("calibrating on ", what, left), i, count);
-    if (Status status = samples.value()->run(*session.value(), i); !status.ok())
-      return Status(status.code(), cat(model.file, ": sample ", i, " of ", what, ": ", status.message()));
+    OTF_TRY(run.run(i, model.file));
     OTF_TRY(check(statistics, cat("in sample ", i, " of ", what), i + 1 == count));
   }
   progress.clear();
@@ -108,7 +129,7 @@ Status Calibration::observe(const std::map<std::string, std::string> &weights, c
     std::fprintf(stderr, "warning: %s: statistics of %zu weights are NaN or infinite, and left out\n", model.file.c_str(), left);
   OTF_TRY(statistics.finish({{"format", kStatisticsFormat.str()}, {"model", model.key}, {"source", what}, {"settings", source.settings}}));
   std::printf("wrote %s: %s, %.1f s\n", output.c_str(), what.c_str(), progress.seconds());
-  return {};
+  return tellCoverage();
 }
 
 CompileStatus Calibration::run(std::string &made) {

@@ -5,7 +5,7 @@
 #include "lib/Analysis/Statistics.h"
 #include "lib/Calibrate/Loss.h"
 #include "lib/Calibrate/Noise.h"
-#include "lib/Calibrate/Samples.h"
+#include "lib/Calibrate/SampleRun.h"
 #include "lib/Compile/FeedbackSource.h"
 #include "lib/Compile/Progress.h"
 #include "passes/Encodings.h"
@@ -46,7 +46,7 @@ private:
   Status measure(mlir::ModuleOp module);
   Status prepare();
   Status runSamples(const std::function<Status(size_t)> &after);
-  Status probe(FeedbackSource &feedbacks, WeightOp weight, const runtime::WeightInfo &info);
+  Result<double> probe(FeedbackSource &feedbacks, WeightOp weight, const runtime::WeightInfo &info);
   Status probeTogether();
   Result<double> loss();
   bool isMade() const;
@@ -61,9 +61,7 @@ private:
   std::unique_ptr<WritablePlan> plan;
   std::unique_ptr<ScratchFloats> errors; // of each weight, where the plan has its floats
   std::vector<const runtime::WeightInfo *> probed;
-  std::unique_ptr<runtime::Device> device;
-  std::unique_ptr<runtime::Session> session;
-  std::unique_ptr<Samples> samples;
+  SampleRun running;
   std::unique_ptr<Loss> losses;
   size_t sampleCount = 0;
 };
@@ -88,39 +86,25 @@ Status Measurement::prepare() {
   if (!scratch.ok())
     return scratch.status();
   errors = std::move(scratch.value());
-  auto made = makeSamples(plan->plan(), nullptr, source, kSamples);
+  auto made = SampleRun::create(plan->plan(), nullptr, source, kSamples, options.threads);
   if (!made.ok())
     return made.status();
-  samples = std::move(made.value());
-  auto run = runtime::makeDevice(plan->plan(), "cpu");
-  if (!run.ok())
-    return run.status();
-  device = std::move(run.value());
-  runtime::SessionOptions sessionOptions;
-  sessionOptions.threads = options.threads;
-  sessionOptions.capacity = kSamples.window;
-  auto created = runtime::Session::create(plan->plan(), *device, sessionOptions);
-  if (!created.ok())
-    return created.status();
-  session = std::move(created.value());
-  auto loss = Loss::create(*session, source.folder.empty(), options.threads);
+  running = std::move(made.value());
+  auto loss = Loss::create(*running.session, source.folder.empty(), options.threads);
   if (!loss.ok())
     return loss.status();
   losses = std::move(loss.value());
-  sampleCount = std::min(samples->count(), kMostSamples);
+  sampleCount = std::min(running.samples->count(), kMostSamples);
   result.measure = losses->measure();
-  result.source = samples->words();
+  result.source = running.samples->words();
   return runSamples([&](size_t) { return losses->remember(); });
 }
 
 Status Measurement::runSamples(const std::function<Status(size_t)> &after) {
   for (size_t i = 0; i < sampleCount; ++i) {
-    Status status = samples->run(*session, i);
-    if (status.ok())
-      status = after(i);
-    if (!status.ok())
-      return Status(status.code(), cat(model.file, ": sample ", i, " of ", samples->words(), ": ",
-                                       status.message()));
+    OTF_TRY(running.run(i, model.file));
+    if (Status status = after(i); !status.ok())
+      return Status(status.code(), cat(model.file, ": sample ", i, " of ", result.source, ": ", status.message()));
   }
   return {};
 }
@@ -131,7 +115,7 @@ Result<double> Measurement::loss() {
 }
 
 /// Runs the model with errors in one weight, which is as before afterwards.
-Status Measurement::probe(FeedbackSource &feedbacks, WeightOp weight,
+Result<double> Measurement::probe(FeedbackSource &feedbacks, WeightOp weight,
                           const runtime::WeightInfo &info) {
   llvm::Expected<const Feedback *> feedback = feedbacks.of(weight, nullptr);
   if (!feedback)
@@ -142,7 +126,7 @@ Status Measurement::probe(FeedbackSource &feedbacks, WeightOp weight,
     rounding.rotation = Rotation{by.getBlock(), by.getFactor(), by.getSeed()};
   float *floats = plan->floats(info), *error = errors->data() + info.offset / sizeof(float);
   size_t count = info.size / sizeof(float);
-  makeErrors(info, floats, rounding, probed.size() + 1, options.threads, error);
+  makeErrors(info, floats, rounding, result.weights.size() + result.tables.size() + 1, options.threads, error);
   std::vector<float> before(floats, floats + count);
   auto scale = float(std::sqrt(kNoise));
   for (size_t i = 0; i < count; ++i)
@@ -151,9 +135,7 @@ Status Measurement::probe(FeedbackSource &feedbacks, WeightOp weight,
   std::copy(before.begin(), before.end(), floats);
   if (!lost.ok())
     return lost.status();
-  result.weights[weight.getSymName().str()] = std::min(lost.value(), 1e6);
-  probed.push_back(&info);
-  return {};
+  return std::min(lost.value(), 1e6);
 }
 
 /// Runs the model with errors in all weights, larger and larger. The plan is of no use afterwards.
@@ -189,6 +171,12 @@ Status Measurement::measure(mlir::ModuleOp module) {
   for (auto [weight, info] : weights)
     if (!info)
       return badInput(model.file, ": ", weight.getSymName().str(), ": is another weight's data too, so what its errors cost cannot be measured (take a recipe without choices)");
+  // Tables come last. What cannot be measured, since other weights read the same bytes, keeps its encoding.
+  const size_t linears = weights.size();
+  if (!options.recipe.vocabularyChoices.empty())
+    for (auto weight : module.getOps<WeightOp>())
+      if (const runtime::WeightInfo *info = hasTableChoice(weight) ? plan->find(weight.getSymName().str()) : nullptr)
+        weights.emplace_back(weight, info);
   // Probes take equally long, but for the first, which has pages to read.
   double begin = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -202,7 +190,16 @@ Status Measurement::measure(mlir::ModuleOp module) {
                                    " s left");
     progress.show(cat("measuring what errors cost: ", weights[i].first.getSymName().str(), left), i,
                   weights.size());
-    OTF_TRY(probe(feedbacks, weights[i].first, *weights[i].second));
+    Result<double> lost = probe(feedbacks, weights[i].first, *weights[i].second);
+    if (!lost.ok())
+      return lost.status();
+    std::string name = weights[i].first.getSymName().str();
+    if (i >= linears) {
+      result.tables[name] = lost.value();
+      continue;
+    }
+    result.weights[name] = lost.value();
+    probed.push_back(weights[i].second);
   }
   return probeTogether();
 }
@@ -222,7 +219,8 @@ CompileStatus Measurement::run(std::string &made) {
     statistics = std::move(*opened);
   }
   Result<Source> read = Source::read(
-      options.source, cat(result.errors, " ", statistics ? statistics->settings() : "", " ", kNoise, " ", kSamples.tokens, " ", kSamples.window));
+      options.source, cat(result.errors, " ", statistics ? statistics->settings() : "", " ", kNoise, " ", kSamples.tokens, " ", kSamples.window,
+                          options.recipe.vocabularyChoices.empty() ? "" : " and tables"));
   if (!read.ok())
     return fail(read.status());
   source = std::move(read.value());

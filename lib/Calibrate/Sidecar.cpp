@@ -4,6 +4,8 @@
 // first and says at its end which weights are there, so room for the longest header is kept and filled with spaces, as safetensors allows.
 #include "lib/Calibrate/Sidecar.h"
 
+#include "dialects/OTF/Observed.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cerrno>
@@ -111,11 +113,19 @@ Status Sidecar::lendTo(runtime::Session &session) const {
   return {};
 }
 
+/// Whether a set is of no weight.
+static bool isOther(llvm::StringRef set) { return set.starts_with(kCacheSet) || set.starts_with(kExpertsSet); }
+
 std::pair<std::string, int64_t> Sidecar::findNonfinite(bool last) const {
+  auto found = findNonfinite(last, /*others=*/false); // what a cache gets is made of what a weight gives
+  return found.first.empty() ? findNonfinite(last, /*others=*/true) : found;
+}
+
+std::pair<std::string, int64_t> Sidecar::findNonfinite(bool last, bool others) const {
   for (const auto &[name, tensor] : tensors) {
     size_t at = name.rfind('/');
     std::string set = name.substr(0, at), part = name.substr(at + 1);
-    if (left.count(set))
+    if (left.count(set) || isOther(set) != others)
       continue;
     if (part == "moments") { // sums of |x| and of x²; a sum of x may vanish though its terms do not
       auto *values = reinterpret_cast<const double *>(data(tensor));
@@ -136,7 +146,7 @@ std::pair<std::string, int64_t> Sidecar::findNonfinite(bool last) const {
 size_t Sidecar::weightsLeftOut() const {
   size_t count = 0;
   for (const auto &[weight, set] : weights)
-    count += left.count(set);
+    count += !isOther(set) && left.count(set);
   return count;
 }
 

@@ -45,6 +45,7 @@ private:
     uint64_t begin, bytes; // within the data
   };
   Sidecar() = default;
+  std::pair<std::string, int64_t> findNonfinite(bool last, bool others) const;
   std::string header(const std::map<std::string, std::string> &metadata) const;
   std::byte *data(const Tensor &tensor) const { return mapping + headerBytes + tensor.begin; }
 

@@ -6,19 +6,20 @@
 #include "lib/Compile/Compile.h"
 
 #include "dialects/OTF/Codes.h"
-#include "lib/Analysis/Sensitivities.h"
+#include "dialects/OTF/Observed.h"
 #include "lib/Analysis/Statistics.h"
 #include "lib/Compile/DerivedWeights.h"
 #include "lib/Compile/ErrorPrinter.h"
-#include "lib/Compile/Footprint.h"
+#include "lib/Compile/Foretell.h"
 #include "lib/Compile/Generation.h"
 #include "lib/Compile/KeepGiven.h"
 #include "lib/Compile/ModelKey.h"
 #include "lib/Compile/PlanAssembly.h"
+#include "lib/Compile/PlanOutput.h"
 #include "lib/Compile/Progress.h"
 #include "lib/Compile/Report.h"
+#include "lib/Compile/Sidecars.h"
 #include "lib/Compile/Targets.h"
-#include "lib/Compile/Unfinished.h"
 #include "lib/Compile/WeightRows.h"
 #include "lib/Import/Importer.h"
 #include "lib/Plan/Writer.h"
@@ -31,7 +32,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
@@ -44,22 +44,9 @@ using otf::plan::SectionKind;
 
 namespace otf {
 
-static const char producer[] = "otf-compile 0.1.0";
-
 namespace {
 
 using Emit = CompileOptions::Emit;
-
-struct Section {
-  SectionKind kind;
-  std::vector<std::string> parts; // one after another
-  uint64_t bytes() const {
-    uint64_t sum = 0;
-    for (const std::string &part : parts)
-      sum += part.size();
-    return sum;
-  }
-};
 
 class Compilation {
 public:
@@ -71,24 +58,18 @@ public:
 
 private:
   CompileStatus status(LogicalResult result);
-  LogicalResult findStatistics();
-  LogicalResult findSensitivities();
+  LogicalResult findSidecars();
   LogicalResult import();
   LogicalResult runPasses(Emit stage);
   LogicalResult emitText(llvm::function_ref<void(llvm::raw_ostream &)> print);
   LogicalResult emitPlan();
   LogicalResult checkOutput();
-  LogicalResult writeWeights(StreamEncoder &weights, plan::Writer *writer, Unfinished *unfinished);
-  LogicalResult beginWriting(StreamEncoder &weights, std::optional<Unfinished> &unfinished,
-                             std::unique_ptr<plan::Writer> &writer);
-  std::vector<Unfinished::Identity> identityOf(const StreamEncoder &weights) const;
   LogicalResult fail(const llvm::Twine &message) {
     errors.print(message.str());
     return failure();
   }
   LogicalResult refuseHost(const std::map<std::string, std::string> &host);
-  void summarise(const StreamEncoder &weights, const std::vector<Section> &sections);
-  LogicalResult foretell(const plan::model::Plan &metadata);
+  void summarise(const StreamEncoder &weights, const std::vector<PlanSection> &sections);
   std::string modelName() const;
 
   const CompileOptions &options;
@@ -166,6 +147,7 @@ static void addPasses(OpPassManager &passes, Emit stage, const CompileOptions &o
     if (!sensitivities.empty()) {
       decide.budget = recipe.budget;
       decide.choices = llvm::join(recipe.choices, "+");
+      decide.tables = llvm::join(recipe.vocabularyChoices, "+");
       decide.sensitivities = sensitivities;
     }
     buildDecidePipeline(passes, decide, readWeightsFrom(files), capturedEnergyOf(files, statistics));
@@ -234,162 +216,22 @@ LogicalResult Compilation::checkOutput() {
   return success();
 }
 
-/// Memory of this process that no file backs.
-static int64_t anonymousMemory() {
-  auto status = llvm::MemoryBuffer::getFileAsStream("/proc/self/status");
-  if (!status)
-    return 0;
-  llvm::StringRef rest = (*status)->getBuffer();
-  size_t at = rest.find("RssAnon:");
-  int64_t kilobytes = 0;
-  if (at != llvm::StringRef::npos && !(rest = rest.substr(at + 8).ltrim()).consumeInteger(10, kilobytes))
-    return kilobytes * 1024;
-  return 0;
-}
-
-LogicalResult Compilation::writeWeights(StreamEncoder &weights, plan::Writer *writer, Unfinished *unfinished) {
-  double work = 0, before = 0; // of all weights, and of those before the one at hand
-  for (const StoredWeight &weight : weights.stored())
-    work += weight.isDone ? 0 : encodingWork(weight);
-  uint64_t done = 0; // bytes of the weight at hand
-  const StoredWeight *current = nullptr;
-  auto sink = [&](std::span<const std::byte> bytes) {
-    done += bytes.size();
-    if (writer)
-      writer->append(bytes);
-    if (unfinished)
-      unfinished->add(bytes);
-    double part = current->size == 0 ? 0 : std::min(1.0, double(done) / double(current->size)) * encodingWork(*current);
-    progress.show("encoding weights", uint64_t(before + part), uint64_t(work),
-                  current->node.empty() ? current->name : current->node);
-    return !writer || writer->ok();
-  };
-  constexpr int64_t margin = 4 << 20; // of what is done beside
-  int64_t taken = anonymousMemory() + margin;
-  bool refused = false;
-  auto refuse = [&](int64_t needed) {
-    refused = true;
-    auto megabytes = [](int64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + "MB"; };
-    (void)fail(file->path() + ": encoding its weights with " + llvm::Twine(options.threads) + " threads takes " +
-               megabytes(needed + taken) + " of memory, and --max-host-memory allows " + megabytes(int64_t(options.hostMemory)) +
-               (options.threads > 1 ? " (give more, or fewer --threads)" : " (give more)"));
-  };
-  WriteOptions how;
-  how.threads = options.threads;
-  how.memory = options.hostMemory == 0 ? 0 : std::max(int64_t(1), int64_t(options.hostMemory) - taken);
-  how.refuse = refuse;
-  auto begin = [&](const StoredWeight &weight) {
-    current = &weight;
-    done = 0;
-  };
-  auto told = [&](const StoredWeight &weight) {
-    before += encodingWork(weight);
-    if (unfinished) {
-      writer->flush();
-      unfinished->close(weight);
-    }
-    if (!options.verbose)
-      return;
-    progress.clear();
-    llvm::errs() << describe(weight) << "\n";
-  };
-  how.begin = begin;
-  how.done = told;
-  return weights.write(file->files(), statistics ? &*statistics : nullptr, sink, how);
-}
-
-/// All that decides the bytes of weights; threads and memory do not.
-std::vector<Unfinished::Identity> Compilation::identityOf(const StreamEncoder &weights) const {
-  std::string files, text;
-  for (unsigned i = 0; i != file->files().size(); ++i)
-    files += file->files().isSynthetic(i)
-                 ? file->files().name(i).str() + "\n"
-                 : Unfinished::describeFile((std::filesystem::path(file->folder().str()) / file->files().name(i).str()).string());
-  llvm::raw_string_ostream out(text);
-  for (const StoredWeight &stored : weights.stored()) {
-    stored.weight->print(out, OpPrintingFlags().useLocalScope().assumeVerified());
-    out << stored.content << stored.offset;
-  }
-  std::string known = statistics ? Unfinished::describeFile(statistics->path()) : "";
-  return {{"compiler", Unfinished::hash(producer + Unfinished::describeFile("/proc/self/exe"))},
-          {"model", Unfinished::hash(files)},
-          {"recipe", Unfinished::hash(printRecipe(options.recipe))},
-          {"statistics", Unfinished::hash(known)},
-          {"weights", Unfinished::hash(text)}};
-}
-
-std::string defaultStatistics(const std::string &modelFile) { return modelFile + ".calibration.safetensors"; }
-
-/// Opens the statistics that the recipe uses, and sees that they are about this model.
-LogicalResult Compilation::findStatistics() {
-  const Recipe &recipe = options.recipe;
-  const char *wanted = recipe.activations == "static"  ? "gives activations one range a tensor"
-                       : recipe.rounding == "feedback" ? "rounds weights by what they multiply"
-                       : recipe.power >= 0             ? "makes inputs relative to what they vary by"
-                       : recipe.rank > 0 && recipe.base == "none" ? "gives back the low rank that inputs miss most"
-                                                       : nullptr;
-  bool isUsed = wanted || recipe.outliers > 0;
-  std::string path = options.statistics;
-  if (path.empty() && isUsed && !options.ignoreStatistics && options.observed == nullptr) {
-    path = defaultStatistics(file->path().str());
-    if (std::error_code ignored; !std::filesystem::exists(path, ignored))
-      path.clear();
-  }
-  if (path.empty())
-    return wanted && options.observed == nullptr
-               ? fail(file->path() + ": recipe '" + recipe.name + "' " + wanted +
-                      ", and nothing is known of activations (give --calibrate=TEXT, or a folder of .npy)")
-               : success();
-  llvm::Expected<Statistics> opened = Statistics::open(path);
-  if (!opened)
-    return fail(llvm::toString(opened.takeError()));
-  std::string key = modelKey(*module, file->files());
-  if (opened->model() != key)
-    return fail(path + ": these statistics are of another model (they are of " + opened->model() + ", and " + file->path() + " is " + key +
-                "; calibrate again, or leave them out with --calibrate=none)");
-  statistics = std::move(*opened);
+LogicalResult Compilation::findSidecars() {
+  auto key = [&] { return modelKey(*module, file->files()); };
+  llvm::Expected<std::optional<Statistics>> found = findStatistics(options, file->path(), key);
+  if (!found)
+    return fail(llvm::toString(found.takeError()));
+  statistics = std::move(*found);
+  llvm::Expected<std::string> measured = findSensitivities(options, file->path(), key);
+  if (!measured)
+    return fail(llvm::toString(measured.takeError()));
+  sensitivities = *measured;
   return success();
 }
 
-std::string defaultSensitivities(const std::string &modelFile) { return modelFile + ".sensitivities.json"; }
-
-std::string describeErrors(const Recipe &recipe) {
-  std::string words = recipe.rounding == "feedback" ? "feedback, damping " + std::to_string(recipe.damping) : "nearest";
-  if (recipe.rotation != "none")
-    words += ", " + recipe.rotation + " rotation of " + std::to_string(recipe.rotationBlock) + ", seed " + std::to_string(recipe.seed);
-  // Which weights are coded at all.
-  if (recipe.keepFirst || recipe.keepLast)
-    words += ", blocks kept " + std::to_string(recipe.keepFirst) + " and " + std::to_string(recipe.keepLast);
-  if (recipe.head != "vocabulary")
-    words += ", head as " + recipe.head + ", " + recipe.tiedHead;
-  return words;
-}
-
-/// Finds what errors cost, for recipes that choose by it, and sees that it is about this model and such errors.
-LogicalResult Compilation::findSensitivities() {
-  const Recipe &recipe = options.recipe;
-  if (recipe.choices.empty() || options.uniform)
-    return success();
-  std::string path = options.sensitivities.empty() ? defaultSensitivities(file->path().str()) : options.sensitivities;
-  if (std::error_code ignored; options.sensitivities.empty() && !std::filesystem::exists(path, ignored))
-    return fail(file->path() + ": recipe '" + recipe.name +
-                "' spends its budget by what errors of each weight cost, which is not known (give --calibrate=TEXT, or a folder of .npy)");
-  llvm::Expected<Sensitivities> opened = Sensitivities::open(path);
-  if (!opened)
-    return fail(llvm::toString(opened.takeError()));
-  std::string key = modelKey(*module, file->files()), errors = describeErrors(recipe);
-  if (opened->model != key)
-    return fail(path + ": this was measured on another model (on " + opened->model + ", and " + file->path() + " is " + key + "; calibrate again)");
-  if (opened->errors != errors)
-    return fail(path + ": this was measured for other errors (" + opened->errors + ") than recipe '" + recipe.name + "' makes (" + errors +
-                "; calibrate again)");
-  sensitivities = path;
-  return success();
-}
-
-void Compilation::summarise(const StreamEncoder &weights, const std::vector<Section> &sections) {
+void Compilation::summarise(const StreamEncoder &weights, const std::vector<PlanSection> &sections) {
   uint64_t size = plan::kSectionAlignment + weights.sectionBytes();
-  for (const Section &section : sections)
+  for (const PlanSection &section : sections)
     size = llvm::alignTo(size, plan::kSectionAlignment) + section.bytes();
   Totals totals(weights);
   progress.clear();
@@ -404,32 +246,6 @@ void Compilation::summarise(const StreamEncoder &weights, const std::vector<Sect
   out << llvm::format(", %.1f s\n", progress.seconds());
   if (auto foretold = (*module)->getAttrOfType<StringAttr>(kForetoldAttribute))
     out << options.recipe.budget << " were spent on " << foretold.getValue() << "\n";
-}
-
-/// What the plan of a dry run would take to run.
-LogicalResult Compilation::foretell(const plan::model::Plan &metadata) {
-  const bool grows = !metadata.states.empty();
-  int64_t context = options.context ? options.context : defaultContext(metadata);
-  std::optional<Footprint> footprint = footprintOf(metadata, context);
-  if (!footprint)
-    return fail(file->path() + ": its memory at a context of " + llvm::Twine(context) +
-                " does not fit in 64 bits (give a smaller --context)");
-  llvm::raw_ostream &out = llvm::outs();
-  auto megabytes = [&](const char *what, uint64_t bytes) {
-    out << llvm::format("%.1f MB ", double(bytes) / 1e6) << what;
-  };
-  out << (grows ? "one token: " : "one run with every symbolic size 1: ");
-  megabytes("of weights read, ", footprint->read);
-  if (footprint->atLeast)
-    out << "at least ";
-  megabytes("of scratch and outputs", footprint->scratch);
-  if (grows) {
-    out << ", ";
-    megabytes("of cache for ", footprint->states);
-    out << context << " positions";
-  }
-  out << "\n";
-  return success();
 }
 
 /// The first launch of a kernel that only the host can run, as an error.
@@ -448,39 +264,6 @@ LogicalResult Compilation::refuseHost(const std::map<std::string, std::string> &
   return result;
 }
 
-LogicalResult Compilation::beginWriting(StreamEncoder &weights, std::optional<Unfinished> &unfinished,
-                                        std::unique_ptr<plan::Writer> &writer) {
-  if (options.quiet) { // for this process alone, so a killed one leaves nothing
-    writer = std::make_unique<plan::Writer>(options.output);
-    writer->beginSection(SectionKind::weights);
-    return success();
-  }
-  std::string name = Unfinished::fileOf(options.output);
-  auto opened = std::make_unique<plan::Writer>(options.output, name);
-  if (std::string error; !opened->ok()) {
-    (void)opened->finish(error);
-    return fail(options.output + ": " + error);
-  }
-  // From here on the unfinished file is ours, to remove too.
-  unfinished.emplace(options.output, identityOf(weights));
-  size_t done = 0;
-  if (options.resume)
-    if (std::string why = unfinished->read(weights, done); !why.empty()) {
-      unfinished->keep();
-      return fail(name + ": cannot be resumed (" + why + "; leave out --resume to start anew)");
-    }
-  writer = std::move(opened);
-  writer->beginSection(SectionKind::weights);
-  if (done)
-    writer->adopt(weights.stored()[done - 1].offset + weights.stored()[done - 1].size);
-  unfinished->begin(weights, done);
-  if (options.resume) {
-    progress.clear();
-    llvm::outs() << "resumed: " << done << " of " << weights.stored().size() << " weights were there\n";
-  }
-  return success();
-}
-
 LogicalResult Compilation::emitPlan() {
   // Everything that may fail for the model's or the machine's sake comes before the long work.
   llvm::Expected<std::string> generation = generationSettings(file->companions());
@@ -493,7 +276,7 @@ LogicalResult Compilation::emitPlan() {
   if (failed(weights))
     return failure();
 
-  AssemblyOptions assembly{producer, modelName(), *generation, options.cpu, options.cuda, {}, {}, {}};
+  AssemblyOptions assembly{kProducer, modelName(), *generation, options.cpu, options.cuda, {}, {}, {}};
   std::vector<CodeBlob> objects;
   CudaCode cuda;
   if (options.cpu) {
@@ -525,22 +308,17 @@ LogicalResult Compilation::emitPlan() {
   if (failed(metadata))
     return failure();
 
-  std::unique_ptr<plan::Writer> writer; // keeps others from the unfinished file until that is removed
-  std::optional<Unfinished> unfinished;
-  if (!options.dryRun && failed(beginWriting(*weights, unfinished, writer)))
+  PlanOutput output(options, *file, statistics ? &*statistics : nullptr, progress, [&](const llvm::Twine &message) { return fail(message); });
+  if (failed(output.begin(*weights)) || failed(output.encode(*weights)))
     return failure();
-  if (failed(writeWeights(*weights, writer.get(), unfinished ? &*unfinished : nullptr)))
-    return failure();
-  if (writer)
-    writer->endSection();
 
-  std::string report = makeReport(*weights, options.recipe, producer, assembly.model, statistics ? &*statistics : nullptr);
-  std::vector<Section> sections;
+  std::string report = makeReport(*weights, options.recipe, kProducer, assembly.model, statistics ? &*statistics : nullptr);
+  std::vector<PlanSection> sections;
   auto addCode = [&](SectionKind kind, std::vector<CodeBlob> &blobs,
                      std::vector<plan::model::Code> &table) {
     if (blobs.empty())
       return;
-    Section &section = sections.emplace_back();
+    PlanSection &section = sections.emplace_back();
     section.kind = kind;
     for (CodeBlob &blob : blobs) {
       // Objects are loaded and cubins handed to the driver from where they lie.
@@ -562,21 +340,8 @@ LogicalResult Compilation::emitPlan() {
       {SectionKind::metadata,
        {std::string(reinterpret_cast<const char *>(serialized.data()), serialized.size())}});
 
-  if (writer) {
-    progress.show("writing " + options.output);
-    for (const Section &section : sections) {
-      writer->beginSection(section.kind);
-      for (const std::string &part : section.parts)
-        writer->append(part.data(), part.size());
-      writer->endSection();
-    }
-    std::string error;
-    if (!writer->finish(error))
-      return fail(options.output + ": " + error);
-    if (unfinished)
-      unfinished->finish();
-    unfinished.reset();
-  }
+  if (failed(output.finish(sections)))
+    return failure();
   // Last, so that a report is never newer than its plan; writeToOutput renames a finished file.
   if (!options.report.empty()) {
     llvm::Error error = llvm::writeToOutput(options.report, [&](llvm::raw_ostream &out) {
@@ -587,15 +352,20 @@ LogicalResult Compilation::emitPlan() {
       return fail(options.report + ": cannot be written (" + llvm::toString(std::move(error)) +
                   ")");
   }
-  if (options.observed)
+  if (options.observed) {
     for (auto weight : module->getOps<WeightOp>())
-      if (auto set = weight->getAttrOfType<StringAttr>("otf.observed"))
+      if (auto set = weight->getAttrOfType<StringAttr>(kObservedAttribute))
         (*options.observed)[weight.getSymName().str()] = set.getValue().str();
+    if (auto others = (*module)->getAttrOfType<ArrayAttr>(kObservedValuesAttribute))
+      for (auto set : others.getAsRange<StringAttr>())
+        (*options.observed)[set.getValue().str()] = set.getValue().str();
+  }
   if (options.quiet)
     return success();
   summarise(*weights, sections);
-  if (options.dryRun && failed(foretell(*metadata)))
-    return failure();
+  if (options.dryRun)
+    if (std::string why = foretell(*metadata, options, llvm::outs()); !why.empty())
+      return fail(file->path() + ": " + why);
   if (!options.report.empty())
     llvm::outs() << reportTable(*weights);
   for (const auto &[kernel, reason] : cuda.host)
@@ -619,7 +389,7 @@ CompileStatus Compilation::identify(ModelIdentity &identity) {
 }
 
 CompileStatus Compilation::run() {
-  if (failed(import()) || failed(checkOutput()) || failed(findStatistics()) || failed(findSensitivities()))
+  if (failed(import()) || failed(checkOutput()) || failed(findSidecars()))
     return status(failure());
   Emit last = options.emit > Emit::planned ? Emit::planned : options.emit;
   for (int stage = int(Emit::imported); stage <= int(last); ++stage)

@@ -34,6 +34,7 @@ struct CompileOptions {
   std::vector<std::string> cudaArchitectures; ///< "sm_90"; only with cuda
   bool strictPlacement = false; ///< a kernel that the host would have to run for the GPU is an error
   bool dryRun = false; ///< do all the work and say what the plan would be, but write none
+  uint64_t bandwidth = 0; ///< bytes a second that a dry run takes weights to be read at; 0: as this machine does
   bool verbose = false;
   unsigned threads = 2; ///< that encode weights
   uint64_t hostMemory = 0; ///< bytes of its own that compiling may take; 0: as many as are of use
@@ -42,7 +43,7 @@ struct CompileOptions {
   std::string statistics;
   bool ignoreStatistics = false; ///< also those beside the model
   std::string sensitivities; ///< the same for recipes that choose among encodings (defaultSensitivities)
-  /// If not null, the plan observes what its linears read (otf-insert-observers), and this becomes the set of each weight by name.
+  /// If not null, the plan observes what its linears read (otf-insert-observers), and this becomes the set of each weight by name, and of itself each set of no weight.
   std::map<std::string, std::string> *observed = nullptr;
   bool quiet = false;     ///< for this process alone: nothing but errors is printed, and nothing can be resumed
   bool keepNorms = false; ///< gains of norms are not folded into weights, which are as in the model

@@ -7,6 +7,8 @@
 
 #include "dialects/OTF/Derived.h"
 #include "dialects/Plan/Merged.h"
+#include "lib/Compile/KernelFacts.h"
+#include "lib/Compile/PlanTypes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -21,44 +23,6 @@ using namespace mlir;
 namespace otf {
 
 namespace model = plan::model;
-
-//===------------------------------------------------------------------------------------------===//
-// Locations
-//===------------------------------------------------------------------------------------------===//
-
-static void collectNames(Location location, llvm::SetVector<StringRef> &names) {
-  if (auto name = dyn_cast<NameLoc>(location))
-    names.insert(name.getName().getValue());
-  else if (auto fused = dyn_cast<FusedLoc>(location))
-    for (Location part : fused.getLocations())
-      collectNames(part, names);
-  else if (auto call = dyn_cast<CallSiteLoc>(location))
-    collectNames(call.getCallee(), names);
-}
-
-std::string labelOf(Location location) {
-  llvm::SetVector<StringRef> names;
-  collectNames(location, names);
-  if (names.empty())
-    return {};
-  std::string label = names.front().str();
-  if (names.size() > 1)
-    label += " (+" + std::to_string(names.size() - 1) + ")";
-  return label;
-}
-
-std::string nodeOf(Location location) {
-  llvm::SetVector<StringRef> names;
-  collectNames(location, names);
-  return names.empty() ? std::string() : names.front().str();
-}
-
-/// The node whose value an operation gives: what was fused into it comes before.
-static std::string valueOf(Location location) {
-  llvm::SetVector<StringRef> names;
-  collectNames(location, names);
-  return names.empty() ? std::string() : names.back().str();
-}
 
 //===------------------------------------------------------------------------------------------===//
 // Sizes
@@ -76,130 +40,6 @@ static Size substitute(const Size &size, const std::map<std::string, Size> &valu
     result = result + term;
   }
   return result;
-}
-
-static std::optional<model::ElementType> elementType(Type type) {
-  using enum model::ElementType;
-  if (type.isF32())
-    return f32;
-  if (type.isF16())
-    return f16;
-  if (type.isBF16())
-    return bf16;
-  if (type.isF64())
-    return f64;
-  if (isa<Float8E4M3FNType>(type))
-    return f8e4m3fn;
-  if (isa<Float8E4M3FNUZType>(type))
-    return f8e4m3fnuz;
-  if (isa<Float8E5M2Type>(type))
-    return f8e5m2;
-  if (isa<Float8E5M2FNUZType>(type))
-    return f8e5m2fnuz;
-  if (isa<Float8E8M0FNUType>(type))
-    return f8e8m0;
-  if (isa<Float4E2M1FNType>(type))
-    return f4e2m1;
-  auto integer = dyn_cast<IntegerType>(type);
-  if (!integer)
-    return std::nullopt;
-  bool isUnsigned = integer.isUnsigned();
-  switch (integer.getWidth()) {
-  case 1:
-    return boolean;
-  case 2:
-    return isUnsigned ? u2 : i2;
-  case 4:
-    return isUnsigned ? u4 : i4;
-  case 8:
-    return isUnsigned ? u8 : i8;
-  case 16:
-    return isUnsigned ? u16 : i16;
-  case 32:
-    return isUnsigned ? u32 : i32;
-  case 64:
-    return isUnsigned ? u64 : i64;
-  }
-  return std::nullopt;
-}
-
-static int64_t elementBytes(model::ElementType type) {
-  using enum model::ElementType;
-  switch (type) {
-  case f32:
-  case i32:
-  case u32:
-    return 4;
-  case f16:
-  case bf16:
-  case i16:
-  case u16:
-    return 2;
-  case f64:
-  case i64:
-  case u64:
-    return 8;
-  default:
-    return 1;
-  }
-}
-
-//===------------------------------------------------------------------------------------------===//
-// Kernels
-//===------------------------------------------------------------------------------------------===//
-
-namespace {
-
-/// What a step has to know of the kernel it calls.
-struct KernelFacts {
-  size_t sizes = 0; // d0 … d(sizes-1)
-  bool hasState = false;
-  Size batch; // over d0, …; where hasState
-  /// By argument, for a state that the kernel appends to: how many positions.
-  llvm::SmallDenseMap<unsigned, Size> appended;
-  /// By argument, for ids of an embedding: how many rows its table has.
-  llvm::SmallDenseMap<unsigned, int64_t> limits;
-
-  static FailureOr<KernelFacts> of(plan::KernelOp kernel);
-};
-
-} // namespace
-
-FailureOr<KernelFacts> KernelFacts::of(plan::KernelOp kernel) {
-  KernelFacts facts;
-  for (TypeRange types : {TypeRange(kernel.getArgumentTypes()), TypeRange(kernel.getResultTypes())})
-    facts.hasState |= llvm::any_of(types, llvm::IsaPred<StateType>);
-  bool batchKnown = false;
-  kernel.getBody().walk([&](Operation *op) {
-    if (auto append = dyn_cast<AppendOp>(op)) {
-      SmallVector<Size> shape = sizesOf(cast<RankedTensorType>(append.getUpdate().getType()));
-      facts.batch = shape[0];
-      batchKnown = true;
-      if (auto argument = dyn_cast<BlockArgument>(append.getPast()))
-        facts.appended[argument.getArgNumber()] = shape[append.getPositionsFirst() ? 1 : 2];
-    }
-    if (auto embedding = dyn_cast<EmbeddingOp>(op))
-      if (auto argument = dyn_cast<BlockArgument>(embedding.getIds()))
-        facts.limits[argument.getArgNumber()] = embedding.getTable().getType().getRows();
-    if (auto attention = dyn_cast<AttentionOp>(op)) {
-      facts.batch = sizesOf(cast<RankedTensorType>(attention.getQuery().getType()))[0];
-      batchKnown = true;
-    }
-  });
-  if (facts.hasState && !batchKnown)
-    return kernel.emitOpError() << "has a state but neither appends to it nor attends with it";
-  for (const std::string &symbol : kernel.getSymbols()) {
-    unsigned number;
-    if (!StringRef(symbol).starts_with("d") ||
-        StringRef(symbol).drop_front().getAsInteger(10, number)) {
-      // The reserved symbols are not numbered.
-      if (symbol == "past" || symbol == "capacity")
-        continue;
-      return kernel.emitOpError() << "uses the size '" << symbol << "', which is none of d0, d1, …";
-    }
-    facts.sizes = std::max(facts.sizes, size_t(number) + 1);
-  }
-  return facts;
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -7,6 +7,7 @@
 #ifndef OTF_LIB_COMPILE_PLANASSEMBLY_H
 #define OTF_LIB_COMPILE_PLANASSEMBLY_H
 
+#include "lib/Compile/Labels.h"
 #include "lib/Compile/StreamEncoder.h"
 #include "lib/Plan/PlanModel.h"
 
@@ -41,12 +42,6 @@ struct AssemblyOptions {
 /// Everything but `objects` and `cubins`, whose places the writer of the sections knows.
 mlir::FailureOr<plan::model::Plan>
 assemblePlan(mlir::ModuleOp planned, const StreamEncoder &weights, const AssemblyOptions &options);
-
-/// The name for people of the node that an operation came from; several are joined. May be empty.
-std::string labelOf(mlir::Location location);
-
-/// The first of those names: what the rest was fused into. May be empty.
-std::string nodeOf(mlir::Location location);
 
 } // namespace otf
 

@@ -23,7 +23,7 @@ static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f
 static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
                                                "outliers", "activations", "vocabulary-group",
                                                "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed", "rounding", "damping",
-                                               "rank", "rank-gate", "power", "center", "tied-head", "scope", "base", "sweeps", "choices", "budget"};
+                                               "rank", "rank-gate", "power", "center", "tied-head", "scope", "scale", "base", "sweeps", "choices", "vocabulary-choices", "budget"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -198,6 +198,9 @@ static void readHeads(Reader &reader, Recipe &recipe) {
   const Json *scope = reader.find("scope", Json::value_t::string, "a string");
   if (scope && *scope != "linear")
     reader.complain("'scope' must be linear, not " + llvm::Twine(scope->dump()) + " (one order of channels for the whole model is not supported; each linear orders its own)");
+  const Json *scale = reader.find("scale", Json::value_t::string, "a string");
+  if (scale && *scale != "f16")
+    reader.complain("'scale' must be f16, not " + llvm::Twine(scale->dump()) + " (codes of a recipe have scales of 16 bits in a plan; those of a file keep its f32: linear of given)");
 }
 
 llvm::Error setBudget(Recipe &recipe, llvm::StringRef budget) {
@@ -224,6 +227,21 @@ static void readChoices(Reader &reader, Recipe &recipe) {
       reader.complain("'linear' must be one of 'choices', and is " + recipe.linear);
     if (recipe.outliers > 0 || recipe.power >= 0 || recipe.base != "none" || recipe.activations == "static")
       reader.complain("'choices' go with none of 'outliers', 'power', 'base' and 'activations' of static");
+  }
+  if (const Json *choices = reader.find("vocabulary-choices", Json::value_t::array, "an array of encodings with their groups")) {
+    for (const Json &choice : *choices) {
+      std::string text = choice.is_string() ? choice.get<std::string>() : choice.dump();
+      auto [name, columns] = llvm::StringRef(text).split(':');
+      int64_t together;
+      if (!choice.is_string() || (name != "int8" && name != "int4") || columns.getAsInteger(10, together) || together < 0 || together % 32)
+        reader.complain("'vocabulary-choices' names '" + text + "', and may name int4 and int8, each with its group: int8:32, or int8:0 for a scale a row");
+      recipe.vocabularyChoices.push_back(text);
+    }
+    std::string own = recipe.vocabulary + ":" + std::to_string(recipe.vocabularyGroup < 0 ? recipe.group : recipe.vocabularyGroup);
+    if (recipe.choices.empty())
+      reader.complain("'vocabulary-choices' need 'choices'");
+    else if (!choices->empty() && !llvm::is_contained(recipe.vocabularyChoices, own))
+      reader.complain("'vocabulary' must be one of 'vocabulary-choices', and is " + own);
   }
   if (const Json *budget = reader.find("budget", Json::value_t::string, "a string")) {
     if (recipe.choices.empty())
@@ -382,6 +400,8 @@ std::string printRecipe(const Recipe &recipe) {
     json["tied-head"] = recipe.tiedHead;
   if (!recipe.choices.empty()) {
     json["choices"] = recipe.choices;
+    if (!recipe.vocabularyChoices.empty())
+      json["vocabulary-choices"] = recipe.vocabularyChoices;
     json["budget"] = recipe.budget;
   }
   return json.dump(2) + "\n";

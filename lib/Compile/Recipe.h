@@ -22,12 +22,13 @@
 // "published" one after the other. "head": "linear" codes a head that is not the embedding table too as a linear, "vocabulary" as a table.
 // "rounding": "feedback" chooses codes with the calibration's statistics (otf-choose-rounding), "nearest" without; "damping" steadies it.
 // "choices": ["planes3x2", "planes3x3"] lets each linear have the one of these that loses least for all of the "budget" (2.5bpw, 1.2GB or kl=0.05:
-// lib/Analysis/Budget.h), by what --calibrate has measured (otf-spend-budget); "linear" is one of them.
+// lib/Analysis/Budget.h), by what --calibrate has measured (otf-spend-budget); "linear" is one of them. "vocabulary-choices": ["int8:32", "int4:32"], encodings
+// and groups, do so for vocabulary tables where the budget is of bytes or of loss.
 // "keep-first" and "keep-last" are numbers of transformer blocks whose linears stay f16 (otf-keep-blocks).
 //
 // "rank" adds the best low rank of what coding loses to each linear (otf-choose-low-rank), with "rank-gate" of "break-even" only where that pays. "power" makes inputs relative to their deviation to
 // that power, and with "center" to their mean too (otf-choose-smoothing). "activations" of f32 are not quantized, those of "row" have one scale for each row.
-// "tied-head" of "coded" codes a head that is the embedding table too a second time, as a linear. "scope" says that outlier columns are ordered for each linear, and is "linear".
+// "tied-head" of "coded" codes a head that is the embedding table too a second time, as a linear. "scope" says that outlier columns are ordered for each linear, and is "linear". "scale" says that scales are f16, and is "f16".
 // "base": "shared" stores one base for all layers of a kind, and "rank" of the difference (otf-choose-bases), fitted "sweeps" times more.
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
@@ -64,6 +65,7 @@ struct Recipe {
   std::string tiedHead = "shared", base = "none";
   int64_t sweeps = 0;
   std::vector<std::string> choices = {};
+  std::vector<std::string> vocabularyChoices = {}; ///< "int8:32": encoding and group
   std::string budget = {}; ///< set where there are choices
 };
 

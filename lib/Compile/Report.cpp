@@ -7,6 +7,7 @@
 
 #include "dialects/OTF/Codes.h"
 #include "dialects/OTF/Derived.h"
+#include "dialects/OTF/Observed.h"
 #include "lib/Analysis/Statistics.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -169,6 +170,18 @@ static Json json(const StoredWeight &weight) {
   return tensor;
 }
 
+static Json calibrationOf(const Statistics &statistics) {
+  Json json = {{"source", statistics.source()}, {"model", statistics.model()}};
+  for (const std::string &name : statistics.namesOf(kCacheSet)) {
+    const ChannelStatistics &cache = *statistics.find(name);
+    json["caches"][name.substr(kCacheSet.size())] = {{"least", *llvm::min_element(cache.least)}, {"largest", *llvm::max_element(cache.largest)}};
+  }
+  for (const std::string &name : statistics.namesOf(kExpertsSet)) // how many tokens chose each
+    for (double tokens : statistics.find(name)->sums)
+      json["experts"][name.substr(kExpertsSet.size())].push_back(int64_t(tokens));
+  return json;
+}
+
 std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
                        const std::string &producer, const std::string &model,
                        const Statistics *statistics) {
@@ -177,7 +190,7 @@ std::string makeReport(const StreamEncoder &weights, const Recipe &recipe,
   report["model"] = model;
   report["recipe"] = Json::parse(printRecipe(recipe));
   if (statistics)
-    report["calibration"] = {{"source", statistics->source()}, {"model", statistics->model()}};
+    report["calibration"] = calibrationOf(*statistics);
   Totals totals(weights);
   report["linear_bits_per_weight"] = totals.linears.bits();
   report["linears"] = json(totals.linears);

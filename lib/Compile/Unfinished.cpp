@@ -38,13 +38,14 @@ std::string Unfinished::describeFile(const std::string &path) {
 }
 
 Unfinished::Unfinished(const std::string &plan, std::vector<Identity> identity)
-    : data(fileOf(plan)), journal(data + ".journal"), identity(std::move(identity)), state(std::make_unique<Hash>()) {}
+    : data(fileOf(plan)), journal(data + ".journal"), fresh(journal + ".new"), identity(std::move(identity)), state(std::make_unique<Hash>()) {}
 
 Unfinished::~Unfinished() {
   if (out)
     std::fclose(out);
   if (kept)
     return;
+  unlink(fresh.c_str());
   unlink(journal.c_str());
   if (!finished)
     unlink(data.c_str());
@@ -127,14 +128,20 @@ std::string Unfinished::read(StreamEncoder &weights, size_t &done) {
 
 void Unfinished::begin(const StreamEncoder &weights, size_t done) {
   next = done;
-  unlink(journal.c_str()); // whatever it is
-  out = std::fopen(journal.c_str(), "wx");
+  // The journal that was read holds until the next one is whole: a kill in between loses nothing.
+  unlink(fresh.c_str()); // whatever it is
+  out = std::fopen(fresh.c_str(), "wx");
   if (!out)
     return;
   std::fputs(head().c_str(), out);
   for (const std::string &line : lines)
     std::fputs(line.c_str(), out);
-  std::fflush(out);
+  if (std::fflush(out) == 0 && !std::ferror(out) && rename(fresh.c_str(), journal.c_str()) == 0)
+    return;
+  std::fclose(out);
+  out = nullptr;
+  unlink(fresh.c_str());
+  unlink(journal.c_str()); // it would not know of what is written from here on
 }
 
 void Unfinished::add(std::span<const std::byte> bytes) {

@@ -14,7 +14,7 @@
 //   0 E H A B L GRID       weight 0 ends at byte E of the section, H is the XXH3 of its bytes, and the rest is for the report:
 //   1 ...                  squares of the weight and of its error and what a low rank leaves in hexadecimal, and words about its grid
 //
-// A line is written after its bytes. Bytes whose hash is not that of the line count as not written, and so does a line without an end.
+// Going on begins another journal, which takes the place of the one that was read when it holds as much. A line is written after its bytes. Bytes whose hash is not that of the line count as not written, and so does a line without an end.
 #ifndef OTF_LIB_COMPILE_UNFINISHED_H
 #define OTF_LIB_COMPILE_UNFINISHED_H
 
@@ -59,7 +59,7 @@ private:
   std::string head() const;
   static std::string line(size_t weight, const StoredWeight &stored, uint64_t hash);
 
-  std::string data, journal;
+  std::string data, journal, fresh; ///< fresh: the next journal until it is whole
   std::vector<Identity> identity;
   std::vector<std::string> lines; ///< of weights that are done
   size_t next = 0;

@@ -28,6 +28,9 @@ public:
     values = this->weights;
   }
 
+  /// As before any column was settled.
+  void reset() { values = weights; }
+
   /// w_j + Σ e_i U_ij over all blocks that are done; `begin` is the block at hand.
   float *row(int64_t row) { return values.data() + row * columns; }
 
@@ -60,18 +63,30 @@ template <typename Codec>
 concept CodesColumns = requires(Codec codec, Group group) { codec.code(group, 0.0); } &&
                        !hasFloatParameters(Codec::kind);
 
-/// As encodeGroupedTile; `feedback` has layout.columns columns in the order of `index`.
+/// What rows lose as zeros: w H wᵀ.
+inline void addZeroLosses(Targets &targets, const Feedback &feedback, int64_t rows, double *losses) {
+  for (int64_t begin = 0; begin < feedback.columns(); begin += Feedback::kBlock) {
+    int64_t end = std::min(begin + Feedback::kBlock, feedback.columns());
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = begin; i < end; ++i) {
+        double bracket = targets.row(row)[i];
+        losses[row] += feedback.variance(i) * bracket * bracket;
+        targets.settle(row, begin, end, i, 0);
+      }
+    targets.carry(begin, end);
+  }
+}
+
+/// Codes a tile, whose bytes are zeros. Rows of `zero` have groups of scale 0. Adds e H eᵀ of each row to `losses`.
 template <CodesColumns Codec>
-EncodeStatus encodeTileWithFeedback(const Codec &codec, const WeightLayout &layout,
-                                    const uint32_t *index, const float *weights, int64_t rowStride,
-                                    int64_t rows, const Feedback &feedback, uint8_t *tile) {
-  std::memset(tile, 0, size_t(layout.tileBytes));
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t i = 0; i < layout.columns; ++i)
-      if (!std::isfinite(weights[row * rowStride + i]))
-        return EncodeStatus::NotFinite;
-  Targets targets(feedback, index, weights, rowStride, rows);
+EncodeStatus encodeTargets(const Codec &codec, const WeightLayout &layout, Targets &targets, int64_t rows,
+                           const Feedback &feedback, const bool *zero, double *losses, uint8_t *tile) {
   Group groups[kTileRows];
+  auto settle = [&](int64_t row, int64_t begin, int64_t end, int64_t column, double decoded) {
+    double bracket = targets.row(row)[column] - decoded;
+    losses[row] += feedback.variance(column) * bracket * bracket;
+    targets.settle(row, begin, end, column, decoded);
+  };
   uint8_t *at = tile;
   for (int64_t begin = 0; begin < layout.background; begin += kChunkColumns) {
     int64_t end = std::min(begin + kChunkColumns, layout.background);
@@ -81,16 +96,17 @@ EncodeStatus encodeTileWithFeedback(const Codec &codec, const WeightLayout &layo
       float *target = targets.row(row);
       if (begin % layout.group == 0) {
         group = Group();
-        EncodeStatus status = codec.fit(
-            groupEnd - begin, [&](int64_t i) { return double(target[begin + i]); }, group);
+        EncodeStatus status =
+            zero[row] ? EncodeStatus::Ok
+                      : codec.fit(groupEnd - begin, [&](int64_t i) { return double(target[begin + i]); }, group);
         if (status != EncodeStatus::Ok)
           return status;
       }
-      double scale = halfToFloat(group.scale), zero = halfToFloat(group.zero);
+      double scale = halfToFloat(group.scale), offset = halfToFloat(group.zero);
       for (int64_t i = begin; i < end; ++i) {
-        unsigned code = codec.code(group, target[i]);
+        unsigned code = codec.code(group, zero[row] ? 0.0 : double(target[i]));
         codec.put(at, int(row), int(i - begin), code);
-        targets.settle(row, begin, end, i, codec.decode(code, scale, zero));
+        settle(row, begin, end, i, codec.decode(code, scale, offset));
       }
     }
     targets.carry(begin, end);
@@ -108,9 +124,37 @@ EncodeStatus encodeTileWithFeedback(const Codec &codec, const WeightLayout &layo
       EncodeStatus status = storeOutlier(layout, tile, i - layout.background, row, targets.row(row)[i]);
       if (status != EncodeStatus::Ok)
         return status;
-      targets.settle(row, i, i + 1, i, halfToFloat(half));
+      settle(row, i, i + 1, i, halfToFloat(half));
     }
     targets.carry(i, i + 1);
+  }
+  return EncodeStatus::Ok;
+}
+
+/// As encodeGroupedTile; `feedback` has layout.columns columns in the order of `index`. A row whose codes would lose more than
+/// zeros do becomes zeros: one that inputs hardly see (all alike, where inputs have no mean) has errors that they do see.
+template <CodesColumns Codec>
+EncodeStatus encodeTileWithFeedback(const Codec &codec, const WeightLayout &layout,
+                                    const uint32_t *index, const float *weights, int64_t rowStride,
+                                    int64_t rows, const Feedback &feedback, uint8_t *tile) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < layout.columns; ++i)
+      if (!std::isfinite(weights[row * rowStride + i]))
+        return EncodeStatus::NotFinite;
+  Targets targets(feedback, index, weights, rowStride, rows);
+  double asZeros[kTileRows] = {};
+  addZeroLosses(targets, feedback, rows, asZeros);
+  bool zero[kTileRows] = {};
+  for (bool again = true; again;) {
+    double losses[kTileRows] = {};
+    std::memset(tile, 0, size_t(layout.tileBytes));
+    targets.reset();
+    if (EncodeStatus status = encodeTargets(codec, layout, targets, rows, feedback, zero, losses, tile); status != EncodeStatus::Ok)
+      return status;
+    again = false;
+    for (int64_t row = 0; row < rows; ++row)
+      if (!zero[row] && losses[row] > asZeros[row] * (1 + 1e-6))
+        zero[row] = again = true;
   }
   return EncodeStatus::Ok;
 }

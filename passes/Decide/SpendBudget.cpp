@@ -60,22 +60,51 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
     return getOperation().emitError() << getArgument() << ": " << message;
   }
 
-  LogicalResult parseChoices() {
-    for (StringRef text : llvm::split(StringRef(choices), '+')) {
-      std::optional<EncodingKind> kind = symbolizeEncodingKind(text);
-      if (!kind)
-        return fail("choices: there is no encoding '" + text + "'");
+  /// Encodings with + between; a number of columns after a colon is a group of its own.
+  LogicalResult parse(StringRef option, StringRef list, SmallVector<EncodingAttr> &to) {
+    for (StringRef text : llvm::split(list, '+')) {
+      auto [name, columns] = text.split(':');
+      int64_t together = group;
+      std::optional<EncodingKind> kind = symbolizeEncodingKind(name);
+      if (!kind || (!columns.empty() && columns.getAsInteger(10, together)))
+        return fail(option + ": there is no encoding '" + text + "'");
       auto encoding = EncodingAttr::getChecked(
           [&] { return getOperation().emitError() << getArgument() << ": "; }, &getContext(), *kind,
-          int64_t(group));
+          together);
       if (!encoding)
         return failure();
       if (gaussianDistortion(int(*kind), 32) <= 0)
-        return fail("choices: what errors " + text +
+        return fail(option + ": what errors " + name +
                     " makes is not known (int4, int8 and planes may be chosen among)");
-      encodings.push_back(encoding);
+      to.push_back(encoding);
     }
     return success();
+  }
+
+  /// What each encoding of a list costs a weight: bytes and loss.
+  static std::vector<Choice> choicesOf(WeightOp weight, ArrayRef<EncodingAttr> among, double loss, double noise) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
+    std::vector<Choice> list;
+    for (EncodingAttr encoding : among) {
+      int64_t together = encoding.getGroup() ? encoding.getGroup() : shape[1];
+      double distortion = gaussianDistortion(int(encoding.getKind()), together);
+      list.push_back({bytesOf(encoding, shape), loss * distortion / noise});
+    }
+    return list;
+  }
+
+  /// Tables that a budget of bytes chooses for, and what that costs: those that were measured and share their bytes with no other weight.
+  void addTables(const Sensitivities &known, std::vector<WeightOp> &weights, std::vector<std::vector<Choice>> &items) {
+    llvm::DenseMap<Attribute, int> readers;
+    for (WeightOp weight : getOperation().getOps<WeightOp>())
+      ++readers[weight.getBlob()];
+    for (WeightOp weight : getOperation().getOps<WeightOp>()) {
+      auto found = known.tables.find(weight.getSymName().str());
+      if (found == known.tables.end() || !hasTableChoice(weight) || readers[weight.getBlob()] != 1)
+        continue;
+      items.push_back(choicesOf(weight, tableEncodings, found->second, known.noise));
+      weights.push_back(weight);
+    }
   }
 
   /// Bytes of what there is nothing to choose for, each blob once in each encoding.
@@ -102,7 +131,7 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
     llvm::Expected<Budget> parsed = parseBudget(budget);
     if (!parsed)
       return fail(llvm::toString(parsed.takeError()));
-    if (failed(parseChoices()))
+    if (failed(parse("choices", choices, encodings)) || (!tables.empty() && failed(parse("tables", tables, tableEncodings))))
       return failure();
     llvm::Expected<Sensitivities> known = Sensitivities::open(sensitivities);
     if (!known)
@@ -110,7 +139,6 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
 
     std::vector<WeightOp> weights;
     std::vector<std::vector<Choice>> items; // weight: bytes; value: loss
-    std::set<Operation *> candidates;
     double elements = 0;
     for (WeightOp weight : getOperation().getOps<WeightOp>()) {
       if (!hasChoice(weight))
@@ -120,18 +148,16 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
         return weight.emitOpError()
                << "was not measured, so nothing says what its errors cost (calibrate again)";
       ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
-      std::vector<Choice> &list = items.emplace_back();
-      for (EncodingAttr encoding : encodings) {
-        int64_t together = encoding.getGroup() ? encoding.getGroup() : shape[1];
-        double distortion = gaussianDistortion(int(encoding.getKind()), together);
-        list.push_back({bytesOf(encoding, shape), found->second * distortion / known->noise});
-      }
+      items.push_back(choicesOf(weight, encodings, found->second, known->noise));
       weights.push_back(weight);
-      candidates.insert(weight);
       elements += double(shape[0]) * double(shape[1]);
     }
     if (weights.empty())
       return fail("no weight is left to spend a budget on");
+    size_t linears = weights.size();
+    if (parsed->kind != Budget::Kind::bits && !tableEncodings.empty())
+      addTables(*known, weights, items);
+    std::set<Operation *> candidates(weights.begin(), weights.end());
 
     std::optional<std::vector<unsigned>> chosen;
     double other = parsed->kind == Budget::Kind::bytes ? otherBytes(candidates) : 0;
@@ -160,8 +186,8 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
     // The same for all: what a mixture has to be better than.
     auto uniform = [&](size_t choice) {
       Choice sum{0, 0};
-      for (const std::vector<Choice> &list : items)
-        sum.weight += list[choice].weight, sum.value += list[choice].value;
+      for (size_t i = 0; i < linears; ++i)
+        sum.weight += items[i][choice].weight, sum.value += items[i][choice].value;
       return sum;
     };
     if (!chosen) {
@@ -170,6 +196,13 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
         least.weight = std::min(least.weight, uniform(choice).weight);
         least.value = std::min(least.value, uniform(choice).value);
       }
+      for (size_t i = linears; i < items.size(); ++i) {
+        auto smallest = [&](double Choice::*what) {
+          return llvm::min_element(items[i], [&](auto &a, auto &b) { return a.*what < b.*what; })->*what;
+        };
+        least.weight += smallest(&Choice::weight);
+        least.value += smallest(&Choice::value);
+      }
       double possible =
           parsed->kind == Budget::Kind::loss ? known->foretell(least.value) : unit(least.weight);
       return fail("the budget " + budget + " cannot be met: the least that is possible is " +
@@ -177,21 +210,25 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
     }
 
     Choice sum{0, 0};
+    double linearBytes = 0;
     for (auto [i, weight] : llvm::enumerate(weights)) {
       unsigned choice = (*chosen)[i];
-      weight.setEncodingAttr(encodings[choice]);
+      weight.setEncodingAttr(i < linears ? encodings[choice] : tableEncodings[choice]);
+      if (i < linears)
+        linearBytes += items[i][choice].weight;
       weight->setAttr(kForetoldAttribute,
                       FloatAttr::get(Float64Type::get(&getContext()), items[i][choice].value));
       sum.weight += items[i][choice].weight, sum.value += items[i][choice].value;
       ++numWeights;
     }
-    say(*known, uniform, sum, elements, *chosen);
+    say(*known, uniform, {linearBytes, sum.value}, elements, ArrayRef(*chosen).take_front(linears),
+        ArrayRef(*chosen).drop_front(linears));
     return success();
   }
 
   /// Why, as a module attribute for whoever reports.
   void say(const Sensitivities &known, llvm::function_ref<Choice(size_t)> uniform, Choice sum,
-           double elements, ArrayRef<unsigned> chosen) {
+           double elements, ArrayRef<unsigned> chosen, ArrayRef<unsigned> chosenTables) {
     std::string text;
     llvm::raw_string_ostream out(text);
     auto loss = [&](double value) {
@@ -202,6 +239,14 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
       if (int64_t count = llvm::count(chosen, unsigned(choice)))
         out << (text.empty() ? "" : ", ") << count << " "
             << stringifyEncodingKind(encoding.getKind());
+    for (auto [choice, encoding] : llvm::enumerate(tableEncodings))
+      if (int64_t count = llvm::count(chosenTables, unsigned(choice))) {
+        out << ", " << count << (count == 1 ? " table " : " tables ") << stringifyEncodingKind(encoding.getKind()) << " with a scale ";
+        if (encoding.getGroup())
+          out << "each " << encoding.getGroup();
+        else
+          out << "a row";
+      }
     out << ": ";
     loss(sum.value);
     out << " foretold";
@@ -220,7 +265,7 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
       signalPassFailure();
   }
 
-  SmallVector<EncodingAttr> encodings;
+  SmallVector<EncodingAttr> encodings, tableEncodings;
 };
 
 } // namespace

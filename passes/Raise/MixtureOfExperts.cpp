@@ -6,6 +6,7 @@
 #include "passes/Raise/Quantized.h"
 
 #include "dialects/ONNX/ElementType.h"
+#include "dialects/OTF/Observed.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -271,6 +272,7 @@ LogicalResult raiseExperts(Raiser &raiser, onnx::NodeOp node, bool quantized) {
     });
     return arith::IndexCastOp::create(b, l, b.getI64Type(), found);
   });
+  choice.tensor.getDefiningOp()->setAttr(kExpertsAttribute, OpBuilder(choice.tensor.getContext()).getI64IntegerAttr(e.count));
   auto expertOf = [&](Scalars s, Value token, Value place) -> Value {
     return arith::IndexCastOp::create(s.b, l, s.b.getIndexType(), raiser.element(s.b, choice, {token, place}));
   };

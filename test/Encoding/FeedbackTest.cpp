@@ -224,6 +224,31 @@ TEST(Feedback, OutliersTakeUpErrors) {
   EXPECT_LT(c.loss(encoding, fed, hessian), .6 * c.loss(encoding, nearest, hessian));
 }
 
+// Inputs that never have a part along w do not see w, but would see its errors.
+TEST(Feedback, RowsThatInputsDoNotSeeLoseNoMoreThanZeros) {
+  constexpr int64_t columns = 96;
+  for (EncodingKind kind : {EncodingKind::Codebook2, EncodingKind::Int4}) {
+    Encoding encoding{kind, 32};
+    Case c(encoding, columns, {});
+    Eigen::Map<Eigen::VectorXf> unseen(c.weights.data(), columns);
+    Eigen::VectorXd direction = unseen.cast<double>().normalized();
+    Eigen::MatrixXd hessian = Eigen::MatrixXd::Identity(columns, columns) - direction * direction.transpose();
+    Feedback feedback = factored(hessian, 1e-4);
+    std::vector<uint8_t> tile(size_t(c.layout.tileBytes));
+    ASSERT_EQ(encodeTileWithFeedback(encoding, c.layout, nullptr, c.weights.data(), columns, 8, feedback, tile.data()), EncodeStatus::Ok);
+    std::vector<double> decoded(c.weights.size()), error(columns), all(columns);
+    decodeTile(encoding, c.layout, nullptr, tile.data(), decoded.data());
+    for (int64_t row = 0; row < 8; ++row) {
+      for (int64_t i = 0; i < columns; ++i) {
+        all[size_t(i)] = c.weights[size_t(row * columns + i)];
+        error[size_t(i)] = all[size_t(i)] - decoded[size_t(row * columns + i)];
+      }
+      EXPECT_LE(feedback.loss(error.data()), feedback.loss(all.data()) * (1 + 1e-5)) << row;
+      EXPECT_EQ(row == 0, std::all_of(decoded.begin() + row * columns, decoded.begin() + (row + 1) * columns, [](double x) { return x == 0; })) << row;
+    }
+  }
+}
+
 TEST(Feedback, SaysWhatIsWrong) {
   Feedback feedback;
   std::string error;

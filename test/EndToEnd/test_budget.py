@@ -6,8 +6,9 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
 import otf
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 from test_calibrate import save
 
 
@@ -87,6 +88,36 @@ class Budget(unittest.TestCase):
         self.assertEqual(measured, self.sensitivities.read_bytes())
         self.assertEqual([], [p for p in self.folder.iterdir() if p.name.endswith((".plan", ".errors")) and p != self.plan])
 
+    def test_a_budget_of_bytes_is_spent_on_tables_too(self):
+        rng = np.random.default_rng(5)
+        table, w = rng.standard_normal((400, 64)).astype(np.float32), rng.standard_normal((64, 128)).astype(np.float32) / 8
+        nodes = [helper.make_node("Gather", ["table", "ids"], ["e"]), helper.make_node("MatMul", ["e", "w"], ["h"]), helper.make_node("Neg", ["h"], ["y"])]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 128])],
+                                  [numpy_helper.from_array(table, "table"), numpy_helper.from_array(w, "w")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), str(self.model))
+        (self.folder / "samples" / "x.npy").unlink()
+        np.save(self.folder / "samples" / "ids.npy", rng.integers(0, 400, (16, 32)))
+
+        def encodings(budget, *flags):
+            report = self.folder / "report.json"
+            said = otf.succeed(otf.tool("otf-compile"), self.model, "-o", self.plan, f"--budget={budget}", f"--report={report}", *flags)
+            return {t["name"]: t["kept"] for t in json.loads(report.read_text())["tensors"]}, said
+
+        kept, _ = encodings("3bpw", f"--calibrate={self.folder / 'samples'}")
+        self.assertIn("int8, group = 32", kept["table"])  # bits are those of linears
+        self.assertEqual({"table"}, set(json.loads(self.sensitivities.read_text())["tables"]))
+        kept, said = encodings("0.018MB")
+        self.assertIn("int4, group = 32", kept["table"])
+        self.assertIn("1 table int4 with a scale each 32", said)
+        self.assertIn("int8", encodings("0.04MB")[0]["table"])
+        self.assertIn("cannot be met: the least that is possible is 0.01", self.refused("0.01MB"))
+
+    def refused(self, budget):
+        status, out, error = otf.call(otf.tool("otf-compile"), self.model, "-o", self.folder / "none.plan", f"--budget={budget}")
+        self.assertEqual(1, status, out + error)
+        return error
+
     def test_what_cannot_be(self):
         otf.succeed(otf.tool("otf-compile"), self.model, "--dry-run", "--budget=3bpw", f"--calibrate={self.folder / 'samples'}")
         self.assertIn("the budget 0.4bpw cannot be met: the least that is possible is 1.", self.refuse("--budget=0.4bpw"))
@@ -96,7 +127,10 @@ class Budget(unittest.TestCase):
         recipe = self.folder / "r.json"
         for keys, what in (({"choices": ["planes3x2"]}, "'linear' must be one of 'choices'"), ({"budget": "2bpw"}, "'budget' needs 'choices'"),
                            ({"choices": ["planes3x3", "f16"], "budget": "2bpw"}, "'choices' names 'f16', and may name int4, int8 and planes"),
-                           ({"choices": ["planes3x3"]}, "'choices' need a 'budget'"),
+                           ({"choices": ["planes3x3"]}, "'choices' need a 'budget'"), ({"vocabulary-choices": ["int8:32"]}, "'vocabulary-choices' need 'choices'"),
+                           ({"choices": ["planes3x3"], "budget": "2bpw", "vocabulary": "int8", "vocabulary-choices": ["int8"]}, "each with its group: int8:32"),
+                           ({"choices": ["planes3x3"], "budget": "2bpw", "vocabulary": "int8", "vocabulary-choices": ["int4:32"]}, "'vocabulary' must be one of"),
+                           ({"scale": "f32"}, "'scale' must be f16"),
                            ({"choices": ["planes3x3"], "budget": "2bpw", "outliers": 0.1}, "'choices' go with none of"),
                            ({"choices": ["planes3x3"], "budget": "2bpw", "group": 0}, "this was measured for other errors")):
             recipe.write_text(json.dumps({"name": "r", "linear": "planes3x3", **keys}))

@@ -127,6 +127,24 @@ class Experts(unittest.TestCase):
                     (want,), ((got,), _) = onnxruntime(proto, feeds), compiled(proto, feeds)
                     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
+    def test_calibration_names_experts_that_no_token_chose(self):
+        inputs = {"x": floats(self.T, self.H), "r": floats(self.T, self.E), **self.layers(self.I)}
+        proto, _ = model("MoE", inputs, constants=("w1", "b1", "w2", "b2"), k=self.K, activation_type="relu")
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            onnx.save(proto, str(folder / "model.onnx"))
+            router = floats(3, self.T, self.E)
+            router[..., [1, 4]] -= 20  # five experts, and these never
+            for name, samples in (("x", floats(3, self.T, self.H)), ("r", router)):
+                np.save(folder / f"{name}.npy", samples)
+            command = [otf.tool("otf-compile"), folder / "model.onnx", "--dry-run", "--recipe=otf-int2", f"--calibrate={folder}", f"--report={folder / 'r.json'}"]
+            status, out, error = otf.call(*command)
+            self.assertEqual(0, status, error)
+            self.assertIn("no token chose expert 1, 4, so nothing is known of them", error)
+            (counts,) = json.loads((folder / "r.json").read_text())["calibration"]["experts"].values()
+            order = np.argsort(-router, axis=-1, kind="stable")[..., : self.K]
+            self.assertEqual(np.bincount(order.ravel(), minlength=self.E).tolist(), counts)
+
     def test_qmoe(self):
         e, h, i = self.E, self.H, self.I
         for bits in (2, 4, 8):

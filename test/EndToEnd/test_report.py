@@ -55,6 +55,13 @@ class Report(unittest.TestCase):
         said = otf.succeed(otf.tool("otf-compile"), LLAMA, "--dry-run", "--recipe=rtn4", "--context=100000")
         # Two layers, keys and values, two heads of 16 floats.
         self.assertIn(f"{2 * 2 * 2 * 16 * 4 * 100000 / 1e6:.1f} MB of cache for 100000 positions", said)
+        self.assertRegex(said, r"at most [0-9.e+]+ tokens/s with an empty cache and [0-9.e+]+ with a full one, since weights and cache are read at [0-9.]+ GB/s")
+        said = otf.succeed(otf.tool("otf-compile"), LLAMA, "--dry-run", "--recipe=rtn4", "--context=100000", "--bandwidth=2GB")
+        read, cache = (float(said.split(" MB of " + what)[0].split()[-1]) for what in ("weights read", "cache"))
+        speed = float(said.split(" with a full one")[0].split()[-1])
+        self.assertAlmostEqual(1, speed * (read + cache) / 2000, delta=0.01, msg=said)
+        status, out, error = otf.call(otf.tool("otf-compile"), LLAMA, "-o", "x.plan", "--bandwidth=2GB")
+        self.assertEqual((2, True), (status, "--bandwidth needs --dry-run" in error))
         status, out, error = otf.call(otf.tool("otf-compile"), LLAMA, "-o", "x.plan", "--context=5")
         self.assertEqual((2, ""), (status, out))
         self.assertIn("--context needs --dry-run", error)

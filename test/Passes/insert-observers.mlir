@@ -33,6 +33,33 @@ func.func @main(%x: tensor<4x32xf32> {otf.name = "x"}) -> (tensor<4x8xf32> {otf.
 
 // -----
 
+// What a cache is given, and which of three experts tokens choose: ones and zeros, whose sums are counts.
+// CHECK: module attributes {otf.observed_values = ["cache:key0", "experts:moe"]}
+module {
+  otf.cache @key0 : !otf.state<3x8xf32> {input = "past", output = "present"}
+  // CHECK-LABEL: func.func @main
+  // CHECK-SAME: %[[ROWS:[a-z0-9]*]]: tensor<1xi64> {otf.name = "cache:key0/rows"}
+  // CHECK-SAME: tensor<0xf32> {otf.name = "cache:key0/products"}
+  // CHECK-SAME: %[[COUNTS:[a-z0-9]*]]: tensor<5x3xf64> {otf.name = "experts:moe/moments"}
+  func.func @main(%k: tensor<1x3x4x8xf32> {otf.name = "k"}, %ids: tensor<4x2xi64> {otf.name = "ids"}) -> (tensor<4x2xi64> {otf.name = "y"}) {
+    // CHECK: otf.observe %{{.*}} into %[[ROWS]]
+    %past = otf.state @key0 : !otf.state<3x8xf32>
+    %now = otf.append %past, %k : (!otf.state<3x8xf32>, tensor<1x3x4x8xf32>) -> !otf.state<3x8xf32>
+    // CHECK: %[[CHOICE:.*]] = tensor.generate
+    %choice = tensor.generate {
+    ^bb0(%i: index, %j: index):
+      %id = tensor.extract %ids[%i, %j] : tensor<4x2xi64>
+      tensor.yield %id : i64
+    } {otf.experts = 3 : i64} : tensor<4x2xi64> loc("moe")
+    // CHECK: %[[CHOSEN:.*]] = tensor.generate
+    // CHECK: tensor.extract %[[CHOICE]]
+    // CHECK: otf.observe %[[CHOSEN]] into %{{.*}}, %[[COUNTS]]
+    return %choice : tensor<4x2xi64>
+  }
+}
+
+// -----
+
 // A weight that meets two tensors has the statistics of both, and so has everyone who reads one of them.
 // CHECK: otf.weight @w {{.*}} {otf.observed = "w"}
 otf.weight @w : tensor<8x8xf32> = #otf.blob<file = 0, offset = 0, length = 256, type = f32>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: otf-opt %s --otf-spend-budget="budget=2.8bpw choices=planes3x2+planes3x3 sensitivities=%S/Inputs/sensitivities.json" | FileCheck %s
 // RUN: otf-opt %s --otf-spend-budget="budget=kl=0.008 choices=planes3x2+planes3x3+planes3x4 sensitivities=%S/Inputs/sensitivities.json" | FileCheck %s --check-prefix=LOSS
+// RUN: otf-opt %s --otf-spend-budget="budget=0.0059MB choices=planes3x2+planes3x3 tables=int8:32+int4:32 sensitivities=%S/Inputs/sensitivities.json" | FileCheck %s --check-prefix=BYTES
+// RUN: otf-opt %s --otf-spend-budget="budget=3.3bpw choices=planes3x2+planes3x3 tables=int8:32+int4:32 sensitivities=%S/Inputs/sensitivities.json" | FileCheck %s --check-prefix=BITS
 // RUN: %not otf-opt %s --otf-spend-budget="budget=1.5bpw choices=planes3x2+planes3x3 sensitivities=%S/Inputs/sensitivities.json" 2>&1 | FileCheck %s --check-prefix=LEAST
 // RUN: %not otf-opt %s --otf-spend-budget="budget=1.5 choices=planes3x2 sensitivities=%S/Inputs/sensitivities.json" 2>&1 | FileCheck %s --check-prefix=BUDGET
 // RUN: %not otf-opt %s --otf-spend-budget="budget=3bpw choices=planes3x2+codebook2 sensitivities=%S/Inputs/sensitivities.json" 2>&1 | FileCheck %s --check-prefix=CHOICES
@@ -18,12 +20,18 @@
 // The other way round: the fewest bytes whose losses add up to at most .008: .00217 of @q and .0054 of @v.
 // LOSS: otf.weight @q {{.*}} {encoding = #otf.encoding<planes3x3>
 // LOSS: otf.weight @v {{.*}} {encoding = #otf.encoding<planes3x4>
+// Bytes count the table too: in four bits it has room for three in both others (2 · 1,664 + 2,304 + 256 of @norm).
+// BYTES: module attributes {otf.foretold = "2 planes3x3, 1 table int4 with a scale each 32: 3.250 bits
+// BYTES: otf.weight @q {{.*}} {encoding = #otf.encoding<planes3x3>
+// BYTES: otf.weight @v {{.*}} {encoding = #otf.encoding<planes3x3>
+// BYTES: otf.weight @table {{.*}} {encoding = #otf.encoding<int4, group = 32>, otf.foretold
+// BITS: otf.weight @table {{.*}} {encoding = #otf.encoding<int8, group = 32>, vocabulary}
 module {
   otf.weight @q : tensor<64x64xf32> = #otf.blob<file = 0, offset = 0, length = 16384, type = f32> {encoding = #otf.encoding<planes3x3, group = 0>}
   otf.weight @v : tensor<64x64xf32> = #otf.blob<file = 0, offset = 16384, length = 16384, type = f32> {encoding = #otf.encoding<planes3x3, group = 0>}
-  // A table, and a weight that is not coded, have no choice.
+  // A table, where the budget is of bits, and a weight that is not coded, have no choice.
   // CHECK: otf.weight @table {{.*}} {encoding = #otf.encoding<int8, group = 32>, vocabulary}
-  otf.weight @table : tensor<64x64xf32> = #otf.blob<file = 0, offset = 0, length = 16384, type = f32> {encoding = #otf.encoding<int8, group = 32>, vocabulary}
+  otf.weight @table : tensor<64x64xf32> = #otf.blob<file = 0, offset = 32768, length = 16384, type = f32> {encoding = #otf.encoding<int8, group = 32>, vocabulary}
   // CHECK: otf.weight @norm {{.*}} type = f32>{{$}}
   otf.weight @norm : tensor<64xf32> = #otf.blob<file = 0, offset = 0, length = 256, type = f32>
 }

@@ -83,6 +83,10 @@ static int parseAndRun(int argc, char **argv) {
                                  "with --dry-run: positions of the cache whose memory is told; the "
                                  "model's context by default, at most 4096")
                       ->check(CLI::Range(int64_t(1), int64_t(1) << 40).description(""));
+  auto *bandwidth = app.add_option("--bandwidth", options.bandwidth,
+                                   "with --dry-run: bytes a second that weights are read at, 50GB for instance, by which speed is "
+                                   "foretold; measured here by default")
+                        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""));
   app.add_option("--report", options.report,
                  "what became of each tensor, as JSON; prints a table of their types");
   otf::CalibrationOptions calibration;
@@ -143,6 +147,8 @@ static int parseAndRun(int argc, char **argv) {
     return usageError("--cuda-arch needs --target=cuda");
   if (context->count() && !options.dryRun)
     return usageError("--context needs --dry-run (otf-exec takes one too)");
+  if (bandwidth->count() && !options.dryRun)
+    return usageError("--bandwidth needs --dry-run");
   if (strict->count() && !options.cuda)
     return usageError("--strict-placement needs --target=cuda");
   if (options.cuda && !architectures->count())
