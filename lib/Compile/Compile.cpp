@@ -218,11 +218,11 @@ LogicalResult Compilation::checkOutput() {
 
 LogicalResult Compilation::findSidecars() {
   auto key = [&] { return modelKey(*module, file->files()); };
-  llvm::Expected<std::optional<Statistics>> found = findStatistics(options, file->path(), key);
+  llvm::Expected<std::optional<Statistics>> found = findStatistics(options, file->path().str(), key);
   if (!found)
     return fail(llvm::toString(found.takeError()));
   statistics = std::move(*found);
-  llvm::Expected<std::string> measured = findSensitivities(options, file->path(), key);
+  llvm::Expected<std::string> measured = findSensitivities(options, file->path().str(), key);
   if (!measured)
     return fail(llvm::toString(measured.takeError()));
   sensitivities = *measured;

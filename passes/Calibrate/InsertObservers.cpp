@@ -57,8 +57,9 @@ struct InsertObserversPass : otf::impl::InsertObserversBase<InsertObserversPass>
   LogicalResult observe(func::FuncOp function, const Twine &name, Location location, Value value) {
     std::string set = name.str();
     auto type = cast<RankedTensorType>(value.getType());
-    if (!type.getElementType().isF32() || type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1) || !sets.insert(set))
+    if (!type.getElementType().isF32() || type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1) || llvm::is_contained(sets, set))
       return success();
+    sets.push_back(set);
     SmallVector<Value> memory = addArguments(function, set, location, type.getShape().back(), /*hasProducts=*/false);
     if (memory.empty())
       return failure();
@@ -175,7 +176,7 @@ struct InsertObserversPass : otf::impl::InsertObserversBase<InsertObserversPass>
       signalPassFailure();
   }
 
-  llvm::SetVector<std::string> sets; // of no weight
+  std::vector<std::string> sets; // of no weight
 };
 
 } // namespace

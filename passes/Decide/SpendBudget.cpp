@@ -198,7 +198,7 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
       }
       for (size_t i = linears; i < items.size(); ++i) {
         auto smallest = [&](double Choice::*what) {
-          return llvm::min_element(items[i], [&](auto &a, auto &b) { return a.*what < b.*what; })->*what;
+          return (*llvm::min_element(items[i], [&](auto &a, auto &b) { return a.*what < b.*what; })).*what;
         };
         least.weight += smallest(&Choice::weight);
         least.value += smallest(&Choice::value);
