@@ -115,7 +115,8 @@ class Onnx:
         self.np, self.ort = np, ort
         self.session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.names = {i.name for i in self.session.get_inputs()}
-        self.caches = {i.name: ort.OrtValue.ortvalue_from_numpy(np.zeros((1, i.shape[1], context, i.shape[3]), np.float32))
+        width = lambda i: i.shape[3] if isinstance(i.shape[3], int) else 64  # SmolLM2's, where the graph does not say
+        self.caches = {i.name: ort.OrtValue.ortvalue_from_numpy(np.zeros((1, i.shape[1], context, width(i)), np.float32))
                        for i in self.session.get_inputs() if i.name.startswith("past_key_values.")}
 
     def feed(self, ids, at):
