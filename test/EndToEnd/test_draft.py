@@ -14,12 +14,12 @@ class Draft(unittest.TestCase):
                                       "--json", f"--device={otf.target}", *flags))
 
     def test_the_text_is_the_same(self):
-        for model in ("llama-optimum", "gpt2-optimum", "qwen2-optimum"):
+        for model in ("llama-optimum", "gpt2-optimum"):
             plan = otf.plan(otf.fixtures / model / "model.onnx", "rtn8")
             for flags in (["--greedy"], ["--temperature=0.3", "--top-k=5", "--seed=7"], ["--greedy", "--no-repeat-ngram=4"],
                           ["--greedy", "--repetition-penalty=1.3"]):
                 for ids in (REPEATING, [3, 1, 2]):
-                    for count in (1, 2, 33):
+                    for count in (2, 33):
                         with self.subTest(model=model, flags=flags, ids=len(ids), count=count):
                             plain = self.generate(plan, ids, *flags, "--max-tokens", count)
                             drafted = self.generate(plan, ids, *flags, "--max-tokens", count, "--draft=ngram")
