@@ -133,6 +133,9 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   (void)module;
   return strcmp(name, "test_twice") ? kNotFound : (memcpy(function, &(Kernel){twice}, sizeof(Kernel)), 0);
 }
+int cuModuleGetGlobal_v2(Pointer *place, size_t *bytes, void *module, const char *name) {
+  return (void)place, (void)bytes, (void)module, (void)name, kNotFound;
+}
 int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned blockX,
                    unsigned blockY, unsigned blockZ, unsigned shared, void *stream,
                    void **parameters, void **extra) {
@@ -142,6 +145,10 @@ int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
   memcpy(work.parameters, parameters[0], 3 * sizeof(Pointer)); /* what twice() takes */
   return submit(&work);
 }
+int cuLaunchKernelEx(const void *config, void *function, void **parameters, void **extra) {
+  const unsigned *shape = config; /* CUlaunchConfig: grid, block, shared, stream, … */
+  return cuLaunchKernel(function, shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], shape[6], NULL, parameters, extra);
+}
 /* Not used by the tests; an error if they come to be. */
 int cuMemcpy2DAsync_v2(const void *copy, void *stream) { return (void)copy, (void)stream, kBadValue; }
 int cuFuncSetAttribute(void *function, int which, int value) {
@@ -150,4 +157,7 @@ int cuFuncSetAttribute(void *function, int which, int value) {
 int cuEventCreate(void **event, unsigned flags) { return (void)event, (void)flags, kBadValue; }
 int cuEventDestroy_v2(void *event) { return (void)event, kBadValue; }
 int cuEventRecord(void *event, void *stream) { return (void)event, (void)stream, kBadValue; }
+int cuEventRecordWithFlags(void *event, void *stream, unsigned flags) {
+  return (void)event, (void)stream, (void)flags, kBadValue;
+}
 int cuEventElapsedTime(float *ms, void *a, void *b) { return (void)ms, (void)a, (void)b, kBadValue; }
