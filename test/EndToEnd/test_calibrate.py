@@ -264,8 +264,12 @@ class Calibrate(unittest.TestCase):
         self.assertEqual(0, status, error)
         self.assertIn("256 tokens are few for linears of 80 channels", error)
         metadata, tensors = read(self.statistics)
-        weights = json.loads(metadata["weights"])
+        named = json.loads(metadata["weights"])
+        weights = {name: its for name, its in named.items() if not name.startswith("cache:")}
         sets = set(weights.values())
+        # Keys and values of two layers, two heads each; they have no products.
+        caches = sorted(named.keys() - weights.keys())
+        self.assertEqual([(512, 0)] * 4, [(int(tensors[f"{name}/rows"][0]), tensors[f"{name}/products"].size) for name in caches])
         # q, k, v and gate, up share theirs: four sets a layer, and the head.
         self.assertEqual((15, 9), (len(weights), len(sets)))
         self.assertEqual({256}, {int(tensors[f"{name}/rows"][0]) for name in sets})
