@@ -63,10 +63,10 @@ Status Session::prepareBlocks() {
     for (size_t i = 0; i < plan.inputs.size(); ++i)
       blockBytes.push_back(inputs[i].size);
   // A prompt's own blocks may be as large as its rows times the context: only single rows are grown for.
-  if (device.hostVisible() && !plan.states.empty() && !statesGiven && values[plan.states[0].appended] == 1 &&
-      !blocks.fits(blockBytes)) {
+  if (device.hostVisible() && !plan.states.empty() && !statesGiven && !cannotGrow &&
+      values[plan.states[0].appended] == 1 && !blocks.fits(blockBytes)) {
     blockBytesNow = blockBytes;
-    (void)growForLongestPast(); // if there is no such memory, what is needed now may still be had
+    cannotGrow = !growForLongestPast().ok(); // if there is no such memory, what is needed now may still be had
     blockBytes = blockBytesNow;
   }
   bool moved;
@@ -115,7 +115,7 @@ Status Session::launchSteps(size_t first, size_t last) {
   for (size_t s = first; s < last; ++s) {
     const StepInfo &step = program.steps[s];
     extents[s] = values[step.extent];
-    if (program.target == "cuda" && step.host.empty()) // what else a GPU's plan says by it: lib/Compile/PlanAssembly.cpp
+    if (program.target == "cuda" && step.host.empty()) // plan.fbs: at most 0 is nothing to do
       extents[s] = std::max<int64_t>(extents[s], 0);
     if (extents[s] < 0 || extents[s] > kMostItems)
       return badInput("step '", step.kernel, "': ", extents[s], " work items are not possible");

@@ -16,7 +16,8 @@ struct GenerateOptions {
   int64_t maxTokens = 256;
   bool ignoreEnd = false;
   /// Guess tokens to come by the text so far and check several in one run (Draft.h). Tokens are chosen by the same
-  /// logits and the same random numbers, so the text is that without guesses.
+  /// logits and the same random numbers, so the text is that without guesses, but for near ties where
+  /// weights are f32 or f16: sums of several rows round otherwise.
   bool draftNgrams = false;
 };
 

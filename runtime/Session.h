@@ -144,6 +144,7 @@ private:
   Status execute();
   Status prepareBlocks();
   Status growForLongestPast();
+  bool cannotGrow = false; // growing for the longest past was tried in vain
   Status copyInputs();
   Status launchSteps(size_t first, size_t last);
   Status bindSymbols(const StepInfo &step);

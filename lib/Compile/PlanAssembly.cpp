@@ -350,7 +350,7 @@ LogicalResult Assembler::mergeSteps() {
     std::optional<Size> rows = text ? Size::parse(text.getValue()) : std::nullopt;
     if (!rows)
       return launch->emitOpError() << "is merged and does not say when (run otf-merge-launches)";
-    step.extent = size(merged ? Size(2) - *rows : *rows * *rows - *rows);
+    step.extent = size(merged ? Size(2) * *rows - *rows * *rows : *rows * *rows - *rows);
     return success();
   };
   for (const MergedStep &merged : options.merged) {

@@ -178,7 +178,7 @@ static Json calibrationOf(const Statistics &statistics) {
   }
   for (const std::string &name : statistics.namesOf(kExpertsSet)) // how many tokens chose each
     for (double tokens : statistics.find(name)->sums)
-      json["experts"][name.substr(kExpertsSet.size())].push_back(int64_t(tokens));
+      json["experts"][name.substr(kExpertsSet.size())].push_back(tokens >= 0 && tokens < 0x1p53 ? int64_t(tokens) : 0);
   return json;
 }
 

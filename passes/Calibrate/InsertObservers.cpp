@@ -101,7 +101,7 @@ struct InsertObserversPass : otf::impl::InsertObserversBase<InsertObserversPass>
     for (Operation &op : main.getBody().front()) {
       if (auto append = dyn_cast<AppendOp>(op))
         appends.push_back(append);
-      if (auto generate = dyn_cast<tensor::GenerateOp>(op); generate && op.hasAttr(kExpertsAttribute))
+      if (auto generate = dyn_cast<tensor::GenerateOp>(op); generate && op.hasAttrOfType<IntegerAttr>(kExpertsAttribute))
         choices.push_back(generate);
     }
     for (AppendOp append : appends) {

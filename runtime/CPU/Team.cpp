@@ -53,7 +53,7 @@ Result<std::unique_ptr<Team>> Team::create(unsigned threads) {
 
 Team::~Team() {
   stop = true;
-  publish(0);
+  wake();
   for (Worker &worker : workers)
     pthread_join(worker.handle, nullptr);
 }
@@ -79,6 +79,11 @@ void Team::publish(uint32_t units) {
   const uint64_t number = (claim.load(std::memory_order_relaxed) >> 32) + 1;
   undone.store(units, std::memory_order_relaxed);
   claim.store(number << 32 | units, std::memory_order_release);
+  wake();
+}
+
+/// Another turn: who waits looks again.
+void Team::wake() {
   // Change first, then look for sleepers; who sleeps announces first and looks then. One sees the other.
   turn.fetch_add(1);
   if (sleepers.load() != 0)
@@ -103,8 +108,9 @@ void Team::advance(unsigned thread) {
     return;
   }
   finished.fetch_add(1, std::memory_order_release);
+  // The caller may wait for it, or may have seen it already and begun another run: nothing of a job may be touched from here on.
   if (threads > 1)
-    publish(0); // the caller may wait for it
+    wake();
 }
 
 /// Takes pieces until the run is over (the caller) or the team is (the others).

@@ -59,6 +59,7 @@ private:
   void take(unsigned thread, unsigned &spins, bool isCaller);
   void advance(unsigned thread);
   void publish(uint32_t units);
+  void wake();
   bool sleepWhile(uint32_t seen, unsigned &spins);
 
   struct Worker {

@@ -338,6 +338,8 @@ public:
       if (!memory.ok())
         return memory.status();
       keys = memory.value();
+    }
+    if (!keysMirror) {
       Result<void *> pinned = gpu.allocateHost(kLargestBlocks * sizeof(uint64_t));
       if (!pinned.ok())
         return pinned.status();

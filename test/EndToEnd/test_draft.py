@@ -31,6 +31,7 @@ class Draft(unittest.TestCase):
         plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx", "rtn8")
         draft = self.generate(plan, REPEATING, "--greedy", "--max-tokens=60", "--draft=ngram")["draft"]
         self.assertLess(0, draft["guessed"])
+        self.assertLess(0, draft["accepted"])
         self.assertLessEqual(draft["accepted"], draft["guessed"])
 
     def test_the_context_ends_it_at_the_same_place(self):

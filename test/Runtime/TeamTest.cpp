@@ -89,6 +89,26 @@ TEST(Team, ARunWithoutJobsEnds) {
   }
 }
 
+// Whoever ends a run may be put aside there, and the next run is on its way when it comes back.
+TEST(Team, RunsFollowEachOtherOnMoreThreadsThanCores) {
+  struct Few final : Jobs {
+    int left = 2;
+    std::atomic<int> done{0};
+    bool next(Job &job) override {
+      job = {0, 6, 1};
+      return left-- > 0;
+    }
+    void work(unsigned, const Job &, int64_t begin, int64_t end) override { done += int(end - begin); }
+  };
+  auto team = Team::create(4 * ThreadPool::availableCores());
+  ASSERT_TRUE(team.ok());
+  for (int i = 0; i < 20000; ++i) {
+    Few few;
+    team.value()->run(few);
+    ASSERT_EQ(few.done, 12);
+  }
+}
+
 TEST(Team, WhoIsNotThereHoldsUpNobody) {
   // One of two threads sits in a piece of the first job of another team's core: here it is kept inside
   // its first piece for a while, and the rest of that job is done by the other.
@@ -101,16 +121,20 @@ TEST(Team, WhoIsNotThereHoldsUpNobody) {
       return !std::exchange(given, true);
     }
     void work(unsigned, const Job &, int64_t begin, int64_t end) override {
-      if (first.exchange(false)) // until the other has done all else
+      if (first.exchange(false)) { // until the other has done all else
         for (int i = 0; i < 10000 && done + int(end - begin) < 64; ++i)
           usleep(1000);
+        heldUp = done + int(end - begin) < 64;
+      }
       done += int(end - begin);
     }
+    std::atomic<bool> heldUp{false};
   } slow;
   auto team = Team::create(2);
   ASSERT_TRUE(team.ok());
   team.value()->run(slow);
   EXPECT_EQ(slow.done, 64);
+  EXPECT_FALSE(slow.heldUp);
 }
 
 TEST(Team, ZeroMeansAvailableCoresAndTooManyAreRefused) {

@@ -92,7 +92,7 @@ static void textFlags(CLI::App &app, TextOptions &o) {
       ->check(whole<int64_t>(0))->capture_default_str();
   app.add_option("--seed", o.seed, "of random choices: equal seeds give equal text")
       ->check(whole<uint64_t>(0))->capture_default_str();
-  app.add_option("--draft", o.draft, "ngram: guess tokens by what followed in the text before, and check several in one run; the text is the same")
+  app.add_option("--draft", o.draft, "ngram: guess tokens by what followed in the text before, and check several in one run; the text is the same where linears are coded, and otherwise but for near ties")
       ->check(CLI::IsMember({"none", "ngram"}))->capture_default_str();
   app.add_option("--stop", o.stops, "text that ends the answer; may be repeated")
       ->allow_extra_args(false);

@@ -15,9 +15,6 @@ using namespace mlir;
 
 namespace otf::cuda {
 
-/// Parameters of a kernel fill at most 4 KiB on every architecture; the last pointer is the sizes'.
-static constexpr unsigned kMostBuffers = 4096 / sizeof(uint64_t) - 1;
-
 otf::Size KernelFrame::gridFor(ArrayRef<otf::Size> shape) {
   constexpr int64_t kThreads = 256;
   int64_t fixed = 1;

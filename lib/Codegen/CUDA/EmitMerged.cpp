@@ -41,9 +41,11 @@ public:
       known.insert({kernel.name, &kernel - source.kernels.data()});
   }
 
-  void merge(MergedLaunch merged);
+  /// All of the groups that share a prologue, or none.
+  void mergeUnit(std::vector<MergedLaunch> groups);
 
 private:
+  bool merge(MergedLaunch merged);
   /// `maker`: the prologue, where another launch makes the record.
   std::optional<CudaKernel> emit(const MergedLaunch &merged, plan::LaunchOp maker, StringRef name);
   /// Parts of a record by each block, in the order of what reads it.
@@ -148,7 +150,7 @@ std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, plan::LaunchO
     body += "  }";
     first += blocks;
   }
-  if (record + scratch > kMostShared)
+  if (record + scratch > kMostShared || buffers > kMostBuffers)
     return std::nullopt;
   CudaKernel result;
   result.name = name.str();
@@ -181,8 +183,8 @@ std::string Merger::kernelOf(const std::string &parts, function_ref<std::optiona
   return entry->second;
 }
 
-void Merger::merge(MergedLaunch merged) {
-  // A part that has no CUDA form is the host's, and so are its fellows: then nothing is merged.
+/// False where it stays as it is: a part that has no CUDA form is the host's.
+bool Merger::merge(MergedLaunch merged) {
   bool isWhole = !merged.prologue || known.count(merged.prologue.getKernel());
   std::string parts;
   for (plan::LaunchOp launch : merged.launches) {
@@ -190,29 +192,41 @@ void Merger::merge(MergedLaunch merged) {
     parts += (" " + launch.getKernel() + ":" + Twine(launch->getAttrOfType<IntegerAttr>(plan::kLaneAttribute).getInt())).str();
   }
   if (!isWhole)
-    return;
+    return false;
   plan::LaunchOp maker;
   if (merged.prologue && isWide(merged.prologue))
     std::swap(maker, merged.prologue);
   const std::string head = maker ? maker.getKernel().str() + "," : merged.prologue ? merged.prologue.getKernel().str() : "";
   merged.kernel = kernelOf(head + parts, [&](StringRef name) { return emit(merged, maker, name); });
   if (merged.kernel.empty())
-    return;
+    return false;
   if (maker) {
     MergedLaunch record;
     record.launches.push_back(maker);
     record.kernel = kernelOf(head + "record" + parts, [&](StringRef name) { return emitRecord(maker, merged.launches.front(), name); });
     if (record.kernel.empty())
-      return;
+      return false;
     source.merged.push_back(std::move(record));
   }
   source.merged.push_back(std::move(merged));
+  return true;
+}
+
+void Merger::mergeUnit(std::vector<MergedLaunch> groups) {
+  // A record that a launch of its own makes is in the order of one codec.
+  if (groups.size() > 1 && groups.front().prologue && isWide(groups.front().prologue))
+    return;
+  // A prologue that does nothing is right only if nobody reads what it would have made.
+  size_t before = source.merged.size();
+  for (MergedLaunch &group : groups)
+    if (!merge(std::move(group)))
+      return source.merged.resize(before);
 }
 
 void emitMerged(ModuleOp planned, CudaSource &source) {
   Merger merger(planned, source);
   DenseMap<int64_t, plan::LaunchOp> prologues;
-  llvm::MapVector<int64_t, MergedLaunch> merged;
+  llvm::MapVector<int64_t, llvm::MapVector<int64_t, MergedLaunch>> units;
   planned.walk([&](plan::LaunchOp launch) {
     auto unit = launch->getAttrOfType<IntegerAttr>(plan::kUnitAttribute);
     auto number = launch->getAttrOfType<IntegerAttr>(plan::kMergedAttribute);
@@ -222,12 +236,16 @@ void emitMerged(ModuleOp planned, CudaSource &source) {
       prologues[unit.getInt()] = launch;
       return;
     }
-    MergedLaunch &to = merged[number.getInt()];
+    MergedLaunch &to = units[unit.getInt()][number.getInt()];
     to.prologue = prologues.lookup(unit.getInt());
     to.launches.push_back(launch);
   });
-  for (auto &[number, each] : merged)
-    merger.merge(std::move(each));
+  for (auto &[unit, merged] : units) {
+    std::vector<MergedLaunch> groups;
+    for (auto &[number, group] : merged)
+      groups.push_back(std::move(group));
+    merger.mergeUnit(std::move(groups));
+  }
 }
 
 } // namespace otf::cuda

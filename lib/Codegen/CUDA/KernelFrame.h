@@ -11,6 +11,9 @@
 
 namespace otf::cuda {
 
+/// Parameters of a kernel fill at most 4 KiB on every architecture; the last pointer is the sizes'.
+inline constexpr unsigned kMostBuffers = 4096 / sizeof(uint64_t) - 1;
+
 class KernelFrame : public ScalarPrinter {
 public:
   Memory result; ///< of the root operator, unless it is a cache
