@@ -110,7 +110,8 @@ static int parseAndRun(int argc, char **argv) {
   auto *resume = app.add_flag("--resume", options.resume,
                               "go on where the same compilation was killed, with the weights of PLAN.unfinished");
   app.add_option("--synthetic-weights", options.syntheticSeed,
-                 "SEED: weights whose external data file is absent get Gaussian values made of it, to measure a model whose weights are elsewhere");
+                 "SEED: weights whose external data file is absent get Gaussian values made of it, to measure a model whose weights are elsewhere")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 32));
   app.add_flag("--verbose", options.verbose, "a line for each weight");
 
   try {
