@@ -2,42 +2,20 @@
 #include "lib/Compile/Foretell.h"
 
 #include "lib/Compile/Footprint.h"
+#include "runtime/CPU/Ceilings.h"
 
 #include "llvm/Support/Format.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <thread>
-#include <vector>
-
 namespace otf {
 
-double readBandwidth(unsigned threads) {
-  std::unique_ptr<void, decltype(&std::free)> memory(std::malloc(kBandwidthBytes), std::free);
-  if (!memory)
-    return 0;
-  auto *bytes = static_cast<unsigned char *>(memory.get());
-  std::memset(bytes, 1, kBandwidthBytes); // its pages are its own
-  double best = 0;
-  for (int pass = 0; pass < 4; ++pass) {
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point begin = Clock::now();
-    std::vector<std::thread> readers;
-    uint64_t part = kBandwidthBytes / threads;
-    // memchr reads in the widest vectors that the machine has, however this file was compiled.
-    auto read = [&](unsigned thread) { return std::memchr(bytes + thread * part, 2, part) != nullptr; };
-    for (unsigned thread = 1; thread < threads; ++thread)
-      readers.emplace_back(read, thread);
-    (void)!read(0);
-    for (std::thread &reader : readers)
-      reader.join();
-    best = std::max(best, double(part * threads) / std::chrono::duration<double>(Clock::now() - begin).count());
-  }
-  return best;
+namespace {
+/// Three digits, and no exponent where a person would write none.
+std::string number(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(value >= 100 && value < 1e15 ? "%.0f" : "%.3g", value);
+  return text;
 }
+} // namespace
 
 std::string foretell(const plan::model::Plan &metadata, const CompileOptions &options, llvm::raw_ostream &out) {
   const bool grows = !metadata.states.empty();
@@ -61,15 +39,19 @@ std::string foretell(const plan::model::Plan &metadata, const CompileOptions &op
   out << "\n";
 
   double bandwidth = double(options.bandwidth);
-  if (bandwidth == 0 && options.cpu)
-    bandwidth = readBandwidth(options.threads);
+  if (bandwidth == 0 && options.cpu) {
+    runtime::Result<double> measured = runtime::measureReadBandwidth(options.threads);
+    if (!measured.ok())
+      return measured.status().message();
+    bandwidth = measured.value();
+  }
   if (bandwidth > 0 && footprint->read) {
     double seconds = double(footprint->read) / bandwidth, full = seconds + double(footprint->states) / bandwidth;
     if (grows)
-      out << llvm::format("at most %.4g tokens/s with an empty cache and %.4g with a full one", 1 / seconds, 1 / full);
+      out << "at most " << number(1 / seconds) << " tokens/s with an empty cache and " << number(1 / full) << " with a full one";
     else
-      out << llvm::format("at least %.3g ms a run", seconds * 1e3);
-    out << llvm::format(", since weights%s are read at %.3g GB/s (", grows ? " and cache" : "", bandwidth / 1e9);
+      out << "at least " << number(seconds * 1e3) << " ms a run";
+    out << ", since weights" << (grows ? " and cache" : "") << " are read at " << number(bandwidth / 1e9) << " GB/s (";
     if (options.bandwidth)
       out << "--bandwidth)\n";
     else

@@ -17,10 +17,6 @@ namespace otf {
 /// Lines for people. Returns a clause where a size does not fit.
 std::string foretell(const plan::model::Plan &metadata, const CompileOptions &options, llvm::raw_ostream &out);
 
-/// Bytes a second that `threads` threads read of kBandwidthBytes which are in no small cache: the best of a few passes, 50 ms in all.
-inline constexpr uint64_t kBandwidthBytes = 64 << 20;
-double readBandwidth(unsigned threads);
-
 } // namespace otf
 
 #endif // OTF_LIB_COMPILE_FORETELL_H

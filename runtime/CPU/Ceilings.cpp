@@ -96,22 +96,12 @@ double best(ThreadPool &pool, Job &job, void (*pass)(void *, unsigned)) {
   return least;
 }
 
-} // namespace
-
-Result<Ceilings> measureCeilings(unsigned threads) {
-  Result<std::unique_ptr<ThreadPool>> made = ThreadPool::create(threads);
-  if (!made.ok())
-    return made.status();
-  ThreadPool &pool = *made.value();
-  Ceilings ceilings{0, 0, "not measured on this processor"};
+Result<double> readBandwidth(ThreadPool &pool) {
   Job job{nullptr, kSlice / pool.size() / 4096 * 4096, 0, readScalar, nullptr};
-  double macs = 0; // a round
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2"))
-    job.read = readVectors, job.multiply = multiplyAvx2, macs = 32 * kSums, ceilings.integers = "vpmaddubsw and vpmaddwd, 256 bits";
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    job.multiply = multiplyVnni, macs = 64 * kSums, ceilings.integers = "vpdpbusd, 512 bits";
+    job.read = readVectors;
 #endif
   void *memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
@@ -128,15 +118,46 @@ Result<Ceilings> measureCeilings(unsigned threads) {
     j.sink += j.read(j.memory + j.slice * kSlice + thread * j.share, j.share);
   });
   munmap(memory, kBytes);
-  ceilings.readBytes = double(job.share * pool.size()) / reading;
-  if (job.multiply) {
-    const double multiplying = best(pool, job, [](void *context, unsigned) {
-      Job &j = *static_cast<Job *>(context);
-      j.sink += j.multiply(kRounds);
-    });
-    ceilings.integerMacs = macs * double(kRounds) * pool.size() / multiplying;
-  }
+  return double(job.share * pool.size()) / reading;
+}
+
+void measureProducts(ThreadPool &pool, Ceilings &ceilings) {
+  Job job{nullptr, 0, 0, nullptr, nullptr};
+  double macs = 0; // a round
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2"))
+    job.multiply = multiplyAvx2, macs = 32 * kSums, ceilings.integers = "vpmaddubsw and vpmaddwd, 256 bits";
+  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    job.multiply = multiplyVnni, macs = 64 * kSums, ceilings.integers = "vpdpbusd, 512 bits";
+#endif
+  if (!job.multiply)
+    return;
+  const double multiplying = best(pool, job, [](void *context, unsigned) {
+    Job &j = *static_cast<Job *>(context);
+    j.sink += j.multiply(kRounds);
+  });
+  ceilings.integerMacs = macs * double(kRounds) * pool.size() / multiplying;
+}
+
+} // namespace
+
+Result<Ceilings> measureCeilings(unsigned threads) {
+  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads);
+  if (!pool.ok())
+    return pool.status();
+  Result<double> readBytes = readBandwidth(*pool.value());
+  if (!readBytes.ok())
+    return readBytes.status();
+  Ceilings ceilings{readBytes.value(), 0, "not measured on this processor"};
+  measureProducts(*pool.value(), ceilings);
   return ceilings;
+}
+
+Result<double> measureReadBandwidth(unsigned threads) {
+  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads);
+  if (!pool.ok())
+    return pool.status();
+  return readBandwidth(*pool.value());
 }
 
 } // namespace otf::runtime

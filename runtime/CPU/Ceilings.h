@@ -18,6 +18,8 @@ struct Ceilings {
 
 /// `threads`: 0 for all available cores. Takes about a quarter of a second and 256 MiB, which it gives back.
 Result<Ceilings> measureCeilings(unsigned threads);
+/// Ceilings::readBytes alone.
+Result<double> measureReadBandwidth(unsigned threads);
 
 } // namespace otf::runtime
 
