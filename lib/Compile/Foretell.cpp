@@ -9,6 +9,9 @@
 namespace otf {
 
 namespace {
+/// Read to see how fast this machine reads: more than caches hold, less than a compile may take.
+constexpr size_t kBandwidthBytes = size_t(64) << 20;
+
 /// Three digits, and no exponent where a person would write none.
 std::string number(double value) {
   std::string text;
@@ -40,7 +43,7 @@ std::string foretell(const plan::model::Plan &metadata, const CompileOptions &op
 
   double bandwidth = double(options.bandwidth);
   if (bandwidth == 0 && options.cpu) {
-    runtime::Result<double> measured = runtime::measureReadBandwidth(options.threads);
+    runtime::Result<double> measured = runtime::measureReadBandwidth(options.threads, kBandwidthBytes);
     if (!measured.ok())
       return measured.status().message();
     bandwidth = measured.value();

@@ -78,7 +78,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) uint64_t multipl
 struct Job {
   std::byte *memory;
   size_t share;    // bytes that a thread reads of a slice
-  size_t slice = 0;
+  size_t slice = 0, slices;
   uint64_t (*read)(const std::byte *, size_t);
   uint64_t (*multiply)(int64_t);
   std::atomic<uint64_t> sink{0}; // or the loops would be left out
@@ -88,7 +88,7 @@ struct Job {
 double best(ThreadPool &pool, Job &job, void (*pass)(void *, unsigned)) {
   double least = 1e30;
   for (int i = 0; i < kPasses; ++i) {
-    job.slice = size_t(i) % (kBytes / kSlice);
+    job.slice = size_t(i) % job.slices;
     double start = seconds();
     pool.run(pass, &job);
     least = std::min(least, seconds() - start);
@@ -96,33 +96,33 @@ double best(ThreadPool &pool, Job &job, void (*pass)(void *, unsigned)) {
   return least;
 }
 
-Result<double> readBandwidth(ThreadPool &pool) {
-  Job job{nullptr, kSlice / pool.size() / 4096 * 4096, 0, readScalar, nullptr};
+Result<double> readBandwidth(ThreadPool &pool, size_t bytes) {
+  Job job{nullptr, kSlice / pool.size() / 4096 * 4096, 0, bytes / kSlice, readScalar, nullptr};
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2"))
     job.read = readVectors;
 #endif
-  void *memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    return deviceError("memory: ", kBytes, " bytes cannot be had to measure the machine (", std::strerror(errno), ")");
+    return deviceError("memory: ", bytes, " bytes cannot be had to measure the machine (", std::strerror(errno), ")");
   job.memory = static_cast<std::byte *>(memory);
   // Each thread touches what it will read, so that it lies near.
   pool.run([](void *context, unsigned thread) {
     Job &j = *static_cast<Job *>(context);
-    for (size_t slice = 0; slice < kBytes; slice += kSlice)
-      std::memset(j.memory + slice + thread * j.share, 1, j.share);
+    for (size_t slice = 0; slice < j.slices; ++slice)
+      std::memset(j.memory + slice * kSlice + thread * j.share, 1, j.share);
   }, &job);
   const double reading = best(pool, job, [](void *context, unsigned thread) {
     Job &j = *static_cast<Job *>(context);
     j.sink += j.read(j.memory + j.slice * kSlice + thread * j.share, j.share);
   });
-  munmap(memory, kBytes);
+  munmap(memory, bytes);
   return double(job.share * pool.size()) / reading;
 }
 
 void measureProducts(ThreadPool &pool, Ceilings &ceilings) {
-  Job job{nullptr, 0, 0, nullptr, nullptr};
+  Job job{nullptr, 0, 0, 1, nullptr, nullptr};
   double macs = 0; // a round
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2"))
@@ -145,7 +145,7 @@ Result<Ceilings> measureCeilings(unsigned threads) {
   Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads);
   if (!pool.ok())
     return pool.status();
-  Result<double> readBytes = readBandwidth(*pool.value());
+  Result<double> readBytes = readBandwidth(*pool.value(), kBytes);
   if (!readBytes.ok())
     return readBytes.status();
   Ceilings ceilings{readBytes.value(), 0, "not measured on this processor"};
@@ -153,11 +153,11 @@ Result<Ceilings> measureCeilings(unsigned threads) {
   return ceilings;
 }
 
-Result<double> measureReadBandwidth(unsigned threads) {
+Result<double> measureReadBandwidth(unsigned threads, size_t bytes) {
   Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads);
   if (!pool.ok())
     return pool.status();
-  return readBandwidth(*pool.value());
+  return readBandwidth(*pool.value(), bytes);
 }
 
 } // namespace otf::runtime

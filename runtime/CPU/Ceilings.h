@@ -8,6 +8,8 @@
 
 #include "runtime/Status.h"
 
+#include <cstddef>
+
 namespace otf::runtime {
 
 struct Ceilings {
@@ -18,8 +20,8 @@ struct Ceilings {
 
 /// `threads`: 0 for all available cores. Takes about a quarter of a second and 256 MiB, which it gives back.
 Result<Ceilings> measureCeilings(unsigned threads);
-/// Ceilings::readBytes alone.
-Result<double> measureReadBandwidth(unsigned threads);
+/// Ceilings::readBytes alone, of `bytes` of memory: a multiple of 16 MiB, and at least twice that.
+Result<double> measureReadBandwidth(unsigned threads, size_t bytes);
 
 } // namespace otf::runtime
 
