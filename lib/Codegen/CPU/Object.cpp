@@ -61,12 +61,12 @@ Expected<std::unique_ptr<TargetMachine>> targetMachine(StringRef level) {
   return std::move(machine);
 }
 
-/// Only what `module` calls, and what that calls.
+/// Only what `module` calls, and what that calls; bodies of others are not even read.
 static Error linkKernels(Module &module, StringRef level) {
   std::string_view bitcode = kernelBitcode(level);
   auto kernels =
-      parseBitcodeFile(MemoryBufferRef(StringRef(bitcode.data(), bitcode.size()), "micro-kernels"),
-                       module.getContext());
+      getLazyBitcodeModule(MemoryBufferRef(StringRef(bitcode.data(), bitcode.size()), "micro-kernels"),
+                           module.getContext());
   if (!kernels)
     return kernels.takeError();
   (*kernels)->setDataLayout(module.getDataLayout());
