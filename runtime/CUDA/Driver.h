@@ -44,6 +44,7 @@ struct Copy2D {
   size_t widthInBytes, height;
 };
 enum : unsigned { kMemoryHost = 1, kMemoryDevice = 2 };
+constexpr unsigned kNonBlockingStream = 1;
 
 /// CUlaunchAttribute and CUlaunchConfig.
 struct LaunchAttribute {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Appending to a cache, elementwise kernels, halves.
+#include "test/Codegen/CUDA/OnGpu.h"
+
+namespace {
+
+using namespace otf;
+using namespace otf::test;
+
+TEST(Append, WritesBehindWhatIsThere) {
+  NEEDS_GPU();
+  const int64_t outer = 6, added = 3, inner = 20, past = 4, capacity = 9;
+  std::vector<float> x = normals(size_t(outer * added * inner), 51);
+  std::vector<float> cache = normals(size_t(outer * capacity * inner), 52), want = cache;
+  for (int64_t o = 0; o < outer; ++o)
+    std::copy_n(x.begin() + o * added * inner, added * inner,
+                want.begin() + (o * capacity + past) * inner);
+  std::vector<uint16_t> half, wantHalf;
+  for (float f : cache)
+    half.push_back(floatToHalf(f));
+  for (float f : want)
+    wantHalf.push_back(floatToHalf(f));
+  Buffer xb(x), single(cache), narrow(half);
+  launch("append_f32", {single.pointer, xb.pointer}, {outer, added, inner, past, capacity}, 2);
+  launch("append_f16", {narrow.pointer, xb.pointer}, {outer, added, inner, past, capacity}, 2);
+  EXPECT_EQ(single.get<float>(), want);
+  EXPECT_EQ(narrow.get<uint16_t>(), wantHalf);
+}
+
+TEST(Append, StopsAtTheCapacity) {
+  NEEDS_GPU();
+  std::vector<float> x(8, 1.0f), cache(4, 0.0f);
+  Buffer xb(x), cb(cache);
+  launch("append_f32", {cb.pointer, xb.pointer}, {1, 8, 1, 2, 4}, 1);
+  EXPECT_EQ(cb.get<float>(), (std::vector<float>{0, 0, 1, 1}));
+}
+
+TEST(Map, Silu) {
+  NEEDS_GPU();
+  const int64_t count = 100003;
+  std::vector<float> x = normals(count, 61, 4), z = normals(count, 62);
+  Buffer xb(x), zb(z), y(count * 4);
+  launch("map_silu", {xb.pointer, zb.pointer, y.pointer}, {count}, 17);
+  std::vector<double> want, size;
+  for (int64_t i = 0; i < count; ++i) {
+    want.push_back(x[size_t(i)] / (1 + std::exp(-double(x[size_t(i)]))) * z[size_t(i)]);
+    size.push_back(std::fabs(want.back()));
+  }
+  expectNear(y.get<float>(), want, size, 1e-6);
+}
+
+TEST(Half, EveryPatternSurvives) {
+  NEEDS_GPU();
+  std::vector<uint16_t> bits(65536);
+  for (size_t i = 0; i < bits.size(); ++i)
+    bits[i] = uint16_t(i);
+  Buffer from(bits), to(bits.size() * 2);
+  launch("map_half", {from.pointer, to.pointer}, {65536}, 8);
+  std::vector<uint16_t> got = to.get<uint16_t>();
+  for (size_t i = 0; i < bits.size(); ++i) {
+    bool isNaN = (i & 0x7c00) == 0x7c00 && (i & 0x3ff) != 0;
+    if (!isNaN)
+      ASSERT_EQ(got[i], bits[i]);
+    else
+      ASSERT_TRUE((got[i] & 0x7c00) == 0x7c00 && (got[i] & 0x3ff) != 0) << i;
+  }
+}
+
+} // namespace
