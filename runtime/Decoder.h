@@ -55,7 +55,7 @@ private:
   Status check(int32_t id, size_t position) const;
   Status checkLength(size_t length) const;
   Status feed();
-  /// `keep`: for how many of the last tokens logits are wanted, where the model can tell.
+  /// `keep`: for how many of the last tokens logits are wanted, where the model can tell. 0: for none, which every model can.
   Status feedChunk(size_t begin, size_t end, int64_t keep = 1);
   Status give(size_t input, std::span<const int64_t> shape, std::span<const int64_t> values);
   /// Of the last `rows` tokens.

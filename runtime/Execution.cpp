@@ -37,6 +37,43 @@ Status Session::growForLongestPast() {
   return blocks.reserve(blockBytes, moved);
 }
 
+/// Which steps only the outputs need, from the last step to the first. A step that does something writes its results whole, so what it
+/// writes is needed by nobody before it. What has a state or no result at all is needed. Once a symbol is bound, more is known.
+void Session::leaveOutOutputs() {
+  for (const StepInfo &step : program.steps)
+    if (step.kind == StepKind::branch || step.kind == StepKind::jump)
+      return; // which steps follow is not known yet
+  leavesOut = true;
+  leftOut.assign(program.steps.size(), false);
+  slotNeeded.assign(program.slots.size(), false);
+  outputTouched.assign(plan.outputs.size(), false);
+  for (size_t s = program.steps.size(); s-- > 0;) {
+    const StepInfo &step = program.steps[s];
+    const bool launch = step.kind == StepKind::launch, known = launch && values[step.extent] != kUnknown;
+    if (known && values[step.extent] <= 0)
+      continue;
+    const auto buffers = std::span(program.buffers).subspan(step.firstBuffer, step.bufferCount);
+    const auto results = buffers.last(launch ? step.written : 0);
+    bool needed = results.empty();
+    for (const BufferInfo &b : buffers)
+      needed = needed || b.space == Space::state;
+    for (const BufferInfo &b : results)
+      needed = needed || (b.space == Space::slot && slotNeeded[b.index]) || (b.space == Space::output && outputTouched[b.index]);
+    leftOut[s] = !needed;
+    if (!needed)
+      continue;
+    for (const BufferInfo &b : results)
+      if (b.space == Space::slot && known)
+        slotNeeded[b.index] = false;
+    for (const BufferInfo &b : buffers.first(buffers.size() - results.size()))
+      if (b.space == Space::slot)
+        slotNeeded[b.index] = true;
+    for (const BufferInfo &b : buffers)
+      if (b.space == Space::output)
+        outputTouched[b.index] = true;
+  }
+}
+
 /// Memory for all whose sizes are known by now.
 Status Session::prepareBlocks() {
   blockBytes.clear();
@@ -56,8 +93,8 @@ Status Session::prepareBlocks() {
     std::optional<int64_t> bytes = known ? byteCount(plan.outputs[i].type, outputShapes[i]) : 0;
     if (!bytes)
       return badInput("output '", plan.outputs[i].name, "': its size is negative or too large");
-    outputBytes[i] = *bytes;
-    blockBytes.push_back(*bytes);
+    outputBytes[i] = leavesOut && !outputTouched[i] ? 0 : *bytes;
+    blockBytes.push_back(outputBytes[i]);
   }
   if (!device.hostVisible())
     for (size_t i = 0; i < plan.inputs.size(); ++i)
@@ -117,6 +154,8 @@ Status Session::launchSteps(size_t first, size_t last) {
     extents[s] = values[step.extent];
     if (program.target == "cuda" && step.host.empty()) // plan.fbs: at most 0 is nothing to do
       extents[s] = std::max<int64_t>(extents[s], 0);
+    if (leavesOut && leftOut[s])
+      extents[s] = 0;
     if (extents[s] < 0 || extents[s] > kMostItems)
       return badInput("step '", step.kernel, "': ", extents[s], " work items are not possible");
     for (int axis = 0; axis < 3; ++axis) {
@@ -229,7 +268,10 @@ Status Session::bindSymbols(const StepInfo &step) {
                       binding.name(symbol), "' (check their values and shapes)");
     binding.set(symbol, found[i]);
   }
-  return plan.sizes.evaluate(binding, plan.late, values);
+  OTF_TRY(plan.sizes.evaluate(binding, plan.late, values));
+  if (leavesOut)
+    leaveOutOutputs();
+  return {};
 }
 
 Status Session::execute() {
@@ -271,9 +313,19 @@ Status Session::execute() {
   return {};
 }
 
-Status Session::run() {
+Status Session::run() { return runWanting(true); }
+
+Status Session::runForStates() {
+  Status status = runWanting(false);
   hasRun = false;
+  return status;
+}
+
+Status Session::runWanting(bool outputs) {
+  hasRun = leavesOut = false;
   OTF_TRY(bindSizes());
+  if (!outputs)
+    leaveOutOutputs();
   OTF_TRY(prepareBlocks());
   if (statesGiven)
     length = 0; // from here on the old contents may be overwritten

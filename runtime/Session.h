@@ -82,6 +82,9 @@ public:
   /// Runs the program once and waits for it. After a failure there are no outputs; states are as
   /// before, unless new ones were given or the device failed: then they are empty.
   Status run();
+  /// The same for the states alone: there are no outputs afterwards, and steps whose results only they need are left out (the head of
+  /// a language model, and most of its last layer), if the program has no branches.
+  Status runForStates();
 
   /// Outputs of the last run, in the plan's order, then the states under their output names. The
   /// view is valid until the next call of a member that is not const.
@@ -141,12 +144,14 @@ private:
   Status prepareStates();
 
   // Execution.cpp
+  Status runWanting(bool outputs);
   Status execute();
   Status prepareBlocks();
   Status growForLongestPast();
   bool cannotGrow = false; // growing for the longest past was tried in vain
   Status copyInputs();
   Status launchSteps(size_t first, size_t last);
+  void leaveOutOutputs();
   Status bindSymbols(const StepInfo &step);
   Status show(size_t step);
   Status readControl(const StepInfo &step, uint64_t bytes, void *to);
@@ -163,10 +168,12 @@ private:
   StepObserver *observer = nullptr;
   std::vector<StepEvent> *stepEvents = nullptr;
   bool statesGiven = false, hasRun = false;
+  bool leavesOut = false; // the current run
 
   // Of the current run; kept to reuse their memory.
   std::vector<int64_t> values, longest, found, dims, extents, blockBytes, blockBytesNow, stateBytes, newStateBytes;
   std::vector<uint32_t> grids;
+  std::vector<bool> leftOut, slotNeeded, outputTouched; // leftOut: one a step, if leavesOut; outputTouched: by a step that runs
   std::vector<void *> inputPointers;
   std::vector<std::vector<int64_t>> outputShapes;
   std::vector<int64_t> inputBytes, outputBytes;

@@ -215,6 +215,45 @@ TEST(Session, AnEmptyStateMayBeGiven) {
   EXPECT_EQ(o.y(1, 0), 1 + 12);
 }
 
+TEST(Session, ARunForStatesLeavesOutWhatOnlyOutputsNeed) {
+  model::Plan twice = plan();
+  model::Program &cpu = twice.programs[0];
+  const model::Step step = cpu.steps[0]; // slot 0 = 2 x, which the state needs
+  cpu.steps[0].written = 1;
+  cpu.slots.push_back(cpu.slots[0]);
+  twice.outputs.push_back({"z", model::ElementType::f32, twice.outputs[0].shape});
+  auto doubled = [&](model::Buffer from, model::Buffer to) {
+    model::Step one = step;
+    one.buffers = {from, to};
+    one.written = 1;
+    cpu.steps.push_back(one);
+  };
+  doubled({model::Space::input, 0, 0}, {model::Space::slot, 0, 0}); // the same slot again, which nobody but z needs now
+  doubled({model::Space::slot, 0, 0}, {model::Space::slot, 1, 0});
+  doubled({model::Space::slot, 1, 0}, {model::Space::output, 1, 0});
+  Opened o(twice, {.threads = 2, .capacity = 64});
+  ASSERT_TRUE(o.status.ok()) << o.status.message();
+  std::vector<StepEvent> events;
+  o.session->timeSteps(&events);
+  auto ran = [&] {
+    std::vector<size_t> steps;
+    for (const StepEvent &event : events)
+      steps.push_back(event.step);
+    events.clear();
+    return steps;
+  };
+  ASSERT_TRUE(o.set("x", {7, 4}).ok());
+  ASSERT_TRUE(o.session->runForStates().ok());
+  EXPECT_EQ(ran(), (std::vector<size_t>{0, 1, 2})); // the third has a state, which it might write
+  EXPECT_EQ(o.session->stateLength(), 7);
+  EXPECT_FALSE(o.session->output(1).ok());
+  ASSERT_TRUE(o.set("x", {1, 4}).ok());
+  ASSERT_TRUE(o.session->run().ok());
+  EXPECT_EQ(ran(), (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(o.y(0, 0), 1 + 6 * 8.0f);
+  EXPECT_EQ(static_cast<const float *>(o.session->output(1).value().data)[0], 8);
+}
+
 TEST(Session, TruncatedStatesForget) {
   Opened o(plan());
   ASSERT_TRUE(o.set("x", {3, 4}).ok());
