@@ -14,7 +14,7 @@ namespace otf::cuda {
 // keep enough bytes in flight; below that, warps share tiles.
 static constexpr int64_t kWarps = 8, kBlocksWanted = 264;
 static constexpr int64_t kChunksOfBlock = 32; // kRecordPart of OneRow.cuh
-static constexpr int64_t kTermBytes = 6144 * 4; // kTermFloats of Linear.cuh
+static constexpr int64_t kTermBytes = 6144 * 4; // kTermFloats of FewRows.cuh
 
 bool emitGenerate(KernelFrame &k, tensor::GenerateOp op) {
   ArrayRef<otf::Size> shape = k.result.shape;
@@ -83,7 +83,7 @@ static int64_t splitFor(int64_t rows, int64_t chunks) {
 /// Where sizes that do not change say that there are many rows, as in a convolution, a block for each block of results of
 /// the device library's gemm: a few output channels alone would leave most of the machine idle.
 static otf::Size gridOfLinear(ArrayRef<otf::Size> rows, int64_t columns, int64_t forOneRow) {
-  constexpr int64_t kBlockM = 64, kBlockN = 128; // of Linear.cuh
+  constexpr int64_t kBlockM = 64, kBlockN = 128; // of ManyRows.cuh
   int64_t fixed = 1;
   otf::Size others = 1;
   for (const otf::Size &size : rows) {
@@ -98,7 +98,7 @@ static otf::Size gridOfLinear(ArrayRef<otf::Size> rows, int64_t columns, int64_t
   return others * otf::Size(std::max(blocks, forOneRow));
 }
 
-/// The windows of a convolution as an otf::Windows (Linear.cuh), which has three axes: one that is
+/// The windows of a convolution as an otf::Windows (Rows.cuh), which has three axes: one that is
 /// missing has one position. Nothing after a diagnostic.
 static std::optional<std::string> windowsOf(KernelFrame &k, LinearOp op, StringRef weight) {
   WindowAttr window = op.getWindowAttr();
