@@ -81,32 +81,10 @@ OTF_DEVICE void gemvInteger(const uint8_t *tiles, const X &x, int rows, float *s
           const auto r = x.row(m);
           const uint4 a = r.codes(c, 0), b = r.codes(c, 1);
           const float xScale = __int_as_float(r.bits(c, false));
-          int dot = dot4(bytes[0], a.x, 0);
-          dot = dot4(bytes[1], a.y, dot);
-          dot = dot4(bytes[2], a.z, dot);
-          dot = dot4(bytes[3], a.w, dot);
-          dot = dot4(bytes[4], b.x, dot);
-          dot = dot4(bytes[5], b.y, dot);
-          dot = dot4(bytes[6], b.z, dot);
-          dot = dot4(bytes[7], b.w, dot);
           int sum = 0;
           if (C::kOffset || (C::kZero && !kSigns))
             sum = r.bits(c, true);
-          float term = float(dot - C::kOffset * sum) * xScale * scale;
-          if constexpr (kSigns) {
-            int second = dot4(signs[0], a.x, 0);
-            second = dot4(signs[1], a.y, second);
-            second = dot4(signs[2], a.z, second);
-            second = dot4(signs[3], a.w, second);
-            second = dot4(signs[4], b.x, second);
-            second = dot4(signs[5], b.y, second);
-            second = dot4(signs[6], b.z, second);
-            second = dot4(signs[7], b.w, second);
-            term = fmaf(float(second) * xScale, zero, term);
-          } else if (C::kZero) {
-            term = fmaf(xScale * float(sum), zero, term);
-          }
-          to[m * 8 * kStride + c] = term;
+          to[m * 8 * kStride + c] = chunkTerm<C>(bytes, signs, a, b, xScale, sum, scale, zero);
         }
       }
       // Outlier columns, and zeros up to a multiple of four, which is what is read.

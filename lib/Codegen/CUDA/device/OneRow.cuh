@@ -123,31 +123,13 @@ template <class W, int Count, int Step> struct ChunkBatch {
     const float xScale = *reinterpret_cast<const float *>(record + W::kScaleOffset + 4 * c);
     uint32_t bytes[8];
     C::unpack(code[i], bytes);
-    int dot = dot4(bytes[0], a.x, 0), more = dot4(bytes[4], b.x, 0);
-    dot = dot4(bytes[1], a.y, dot), more = dot4(bytes[5], b.y, more);
-    dot = dot4(bytes[2], a.z, dot), more = dot4(bytes[6], b.z, more);
-    dot = dot4(bytes[3], a.w, dot), more = dot4(bytes[7], b.w, more);
-    dot += more;
     int sum = 0;
     if (C::kOffset || (C::kZero && !kSigns))
       sum = *reinterpret_cast<const int32_t *>(record + W::kSumOffset + 4 * c);
-    float term = float(dot - C::kOffset * sum) * xScale * scale[i];
-    if constexpr (kSigns) {
-      uint32_t signs[8];
+    uint32_t signs[kSigns ? 8 : 1];
+    if constexpr (kSigns)
       C::signs(code[i], signs);
-      int second = dot4(signs[0], a.x, 0);
-      second = dot4(signs[1], a.y, second);
-      second = dot4(signs[2], a.z, second);
-      second = dot4(signs[3], a.w, second);
-      second = dot4(signs[4], b.x, second);
-      second = dot4(signs[5], b.y, second);
-      second = dot4(signs[6], b.z, second);
-      second = dot4(signs[7], b.w, second);
-      term = fmaf(float(second) * xScale, zero[i], term);
-    } else if (C::kZero) {
-      term = fmaf(xScale * float(sum), zero[i], term);
-    }
-    return term;
+    return chunkTerm<C>(bytes, signs, a, b, xScale, sum, scale[i], zero[i]);
   }
 };
 
