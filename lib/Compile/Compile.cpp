@@ -102,7 +102,7 @@ LogicalResult Compilation::import() {
   if (options.syntheticSeed)
     file->files().synthesize(*options.syntheticSeed);
   module = importModel(*file, context);
-  if (module && options.syntheticSeed && !file->files().hasSynthetic())
+  if (module && options.syntheticSeed && !file->files().syntheticCount())
     return fail(file->path() + ": no weight is missing (leave --synthetic-weights out)");
   return success(bool(module));
 }
@@ -246,6 +246,8 @@ void Compilation::summarise(const StreamEncoder &weights, const std::vector<Plan
   out << llvm::format(", %.1f s\n", progress.seconds());
   if (auto foretold = (*module)->getAttrOfType<StringAttr>(kForetoldAttribute))
     out << options.recipe.budget << " were spent on " << foretold.getValue() << "\n";
+  if (size_t made = file->files().syntheticCount())
+    out << made << " weights are made up, with seed " << *options.syntheticSeed << ": speed and memory are a model's, answers are not\n";
 }
 
 /// The first launch of a kernel that only the host can run, as an error.

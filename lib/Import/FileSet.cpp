@@ -64,7 +64,7 @@ llvm::Expected<unsigned> FileSet::open(llvm::StringRef location) {
   std::error_code error;
   fs::path real = fs::canonical(fs::path(realFolder) / normal, error);
   if (error)
-    return fail("the file cannot be found (" + error.message() + "; it belongs beside the model)");
+    return fail("the file cannot be found (" + error.message() + "; it belongs beside the model, or --synthetic-weights=SEED makes values up)");
   if (!isWithin(real, realFolder))
     return fail("a symlink leads outside the model's folder (put the file itself beside the model)");
   if (auto known = byRealPath.find(real.string()); known != byRealPath.end())
@@ -100,8 +100,8 @@ bool FileSet::isAbsent(llvm::StringRef location) const {
   return fs::symlink_status(fs::path(realFolder) / relative, error).type() == fs::file_type::not_found;
 }
 
-bool FileSet::hasSynthetic() const {
-  return llvm::any_of(files, [](const File &file) { return file.isSynthetic; });
+size_t FileSet::syntheticCount() const {
+  return llvm::count_if(files, [](const File &file) { return file.isSynthetic; });
 }
 
 } // namespace otf

@@ -43,7 +43,7 @@ public:
   /// Whether a location is one in the folder, and nothing is there.
   bool isAbsent(llvm::StringRef location) const;
   bool isSynthetic(unsigned number) const { return files[number].isSynthetic; }
-  bool hasSynthetic() const;
+  size_t syntheticCount() const;
 
   unsigned size() const { return files.size(); }
   llvm::ArrayRef<std::byte> bytes(unsigned number) const { return files[number].bytes; }

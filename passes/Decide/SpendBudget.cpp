@@ -155,8 +155,10 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
     if (weights.empty())
       return fail("no weight is left to spend a budget on");
     size_t linears = weights.size();
-    if (parsed->kind != Budget::Kind::bits && !tableEncodings.empty())
+    if (parsed->kind != Budget::Kind::bits && !tableEncodings.empty()) {
       addTables(*known, weights, items);
+      tablesUnknown = known->tables.empty() && llvm::any_of(getOperation().getOps<WeightOp>(), hasTableChoice);
+    }
     std::set<Operation *> candidates(weights.begin(), weights.end());
 
     std::optional<std::vector<unsigned>> chosen;
@@ -257,6 +259,8 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
           << llvm::format("%.3f bits, %.4f", all.weight * 8 / elements, known.foretell(all.value));
       join = ", ";
     }
+    if (tablesUnknown)
+      out << "; tables keep their encodings, since nothing measured what errors of theirs cost (calibrate again)";
     getOperation()->setAttr(kForetoldAttribute, StringAttr::get(&getContext(), text));
   }
 
@@ -266,6 +270,7 @@ struct SpendBudgetPass : otf::impl::SpendBudgetBase<SpendBudgetPass> {
   }
 
   SmallVector<EncodingAttr> encodings, tableEncodings;
+  bool tablesUnknown = false; ///< there are some to choose for, and the file of sensitivities is of before
 };
 
 } // namespace

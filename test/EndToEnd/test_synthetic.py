@@ -25,8 +25,9 @@ class Synthetic(unittest.TestCase):
 
     def test_a_seed_gives_one_plan_for_any_threads(self):
         for name, seed, threads in (("a", 1, 1), ("b", 1, 3), ("c", 2, 1)):
-            status, _, error = self.compile(name, f"--synthetic-weights={seed}", f"--threads={threads}")
+            status, out, error = self.compile(name, f"--synthetic-weights={seed}", f"--threads={threads}")
             self.assertEqual(status, 0, error)
+            self.assertRegex(out, rf"\d+ weights are made up, with seed {seed}")
         a, b, c = ((self.folder / name).read_bytes() for name in "abc")
         self.assertEqual(a, b)
         self.assertNotEqual(a, c)
@@ -40,6 +41,7 @@ class Synthetic(unittest.TestCase):
         status, _, error = self.compile("a")
         self.assertEqual(status, 1)
         self.assertIn("external data 'absent.data': the file cannot be found", error)
+        self.assertIn("--synthetic-weights=SEED", error)
 
     def test_a_whole_model_is_refused(self):
         model = sorted(otf.fixtures.glob("*/model.onnx"))[0]
