@@ -234,6 +234,23 @@ def ChooseActivations : OtfPass<"otf-choose-activations"> {
   let dependentDialects = ["::otf::OTFDialect"];
 }
 
+def ChooseCaches : OtfPass<"otf-choose-caches"> {
+  let summary = "chooses what sessions hold keys and values in: f16, or int8 with a scale for each row";
+  let description = [{
+    Writes the element type as `otf.held` on every `otf.cache` of f32; `otf-encode-caches` follows it. A row is a head at a position (lib/Encoding/CacheRow.h).
+    Only append and attention know such rows: any other reader of a cache is an error, and so is a model that has none.
+
+    ```mlir
+    otf.cache @key : !otf.state<3x64xf32> {input = "past.key", output = "present.key"}
+    // otf-choose-caches=type=int8
+    otf.cache @key : !otf.state<3x64xf32> {input = "past.key", otf.held = i8, output = "present.key"}
+    ```
+  }];
+  let options = [Option<"type", "type", "std::string", "\"f16\"", "f16 or int8">];
+  let statistics = [Statistic<"numCaches", "caches", "Caches whose element type was chosen">];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
 def ChooseSmoothing : OtfPass<"otf-choose-smoothing"> {
   let summary = "chooses a unit, and a reference, for each channel that a coded linear weight meets";
   let description = [{
@@ -427,6 +444,23 @@ def QuantizeRows : OtfPass<"otf-quantize-rows"> {
   ];
   let dependentDialects = ["::otf::OTFDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def EncodeCaches : OtfPass<"otf-encode-caches"> {
+  let summary = "caches take the element type that was decided for them";
+  let description = [{
+    Only types change: append rounds what it adds, and attention reads it. The model's callers give and get f32 as before.
+
+    ```mlir
+    otf.cache @key : !otf.state<3x64xf32> {input = "past.key", otf.held = i8, output = "present.key"}
+    %0 = otf.state @key : !otf.state<3x64xf32>
+    // becomes
+    otf.cache @key : !otf.state<3x64xi8> {input = "past.key", output = "present.key"}
+    %0 = otf.state @key : !otf.state<3x64xi8>
+    ```
+  }];
+  let statistics = [Statistic<"numCaches", "caches", "Caches whose element type changed">];
+  let dependentDialects = ["::otf::OTFDialect"];
 }
 
 def FoldNorms : OtfPass<"otf-fold-norms"> {

@@ -41,6 +41,9 @@ void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &optio
   // Then what coded weights are multiplied with.
   if (options.activations == "f32" || options.activations == "row")
     manager.addPass(createChooseActivations({options.activations}));
+  // Caches are no weights: of all this nothing bears on them.
+  if (options.cache != "f32")
+    manager.addPass(createChooseCaches({options.cache}));
   // Units before rotations: what is rotated is relative.
   if (options.power >= 0.0) {
     ChooseSmoothingOptions smoothing;
@@ -102,6 +105,8 @@ void otf::buildRewritePipeline(OpPassManager &manager, bool foldNorms) {
   manager.addPass(createQuantizeRows());
   // ... or in records that prologues make.
   manager.addPass(createEncode());
+  // Caches have no part in any of that.
+  manager.addPass(createEncodeCaches());
 }
 
 void otf::buildFusePipeline(OpPassManager &manager) {

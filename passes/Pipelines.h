@@ -49,6 +49,7 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
                            llvm::cl::init(false)};
   Option<bool> splitHead{*this, "split-head", llvm::cl::desc("a head that is an embedding table too is coded a second time"), llvm::cl::init(false)};
   Option<std::string> activations{*this, "activations", llvm::cl::desc("of coded linears: f32, row, or int8 in groups of 32"), llvm::cl::init("int8")};
+  Option<std::string> cache{*this, "cache", llvm::cl::desc("of keys and values that sessions hold: f32, f16 or int8"), llvm::cl::init("f32")};
   Option<double> power{*this, "power", llvm::cl::desc("of deviations that inputs are relative to, or below 0 for none"), llvm::cl::init(-1.0)};
   Option<bool> center{*this, "center", llvm::cl::desc("relative inputs have their means taken off"), llvm::cl::init(false)};
   Option<int64_t> rank{*this, "rank", llvm::cl::desc("of what is added to coded linears, or of differences from a base"), llvm::cl::init(0)};

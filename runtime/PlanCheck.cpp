@@ -6,6 +6,7 @@
 #include "runtime/PlanFile.h"
 
 #include "include/otf/plan_generated.h"
+#include "lib/Encoding/CacheRow.h"
 
 #include <algorithm>
 
@@ -105,6 +106,12 @@ struct MetadataReader {
         return bad("axis ", i, " of state '", info.name, "' must ",
                    i == info.axis ? "be" : "not depend on", " the past");
     }
+    if (info.type != ElementType::i8)
+      return {};
+    const Polynomial &row = plan.sizes[info.shape.back()];
+    info.width = row.size() == 1 && row[0].symbols.empty() && row[0].coefficient > kCacheScaleBytes ? row[0].coefficient - kCacheScaleBytes : 0;
+    if (info.axis + 1 == info.shape.size() || info.width < 1)
+      return bad("rows of state '", info.name, "' have no room for a scale");
     return {};
   }
 

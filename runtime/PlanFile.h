@@ -50,6 +50,7 @@ struct StateInfo {
   std::vector<SizeId> shape; // shape[axis] is `past`
   uint32_t axis;
   SizeId appended;
+  int64_t width = 0; // elements of a row before its scale, where type is i8
 };
 
 struct BufferInfo {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Session.h"
+#include "runtime/StateRows.h"
 
 #include <nlohmann/json.hpp>
 
@@ -97,7 +98,8 @@ Result<size_t> Session::checkInput(std::string_view name, const TensorView &valu
     return badInput("input '", name, "': the model has none of this name (it has ", nameList(plan),
                     ")");
   bool isState = index >= plan.inputs.size();
-  ElementType type = isState ? plan.states[index - plan.inputs.size()].type : plan.inputs[index].type;
+  const StateInfo *state = isState ? &plan.states[index - plan.inputs.size()] : nullptr;
+  ElementType type = isState ? callersType(*state) : plan.inputs[index].type;
   const std::vector<SizeId> &shape =
       isState ? plan.states[index - plan.inputs.size()].shape : plan.inputs[index].shape;
   if (value.type != type)
@@ -107,14 +109,18 @@ Result<size_t> Session::checkInput(std::string_view name, const TensorView &valu
   bool isNumber = shape.empty() && value.shape.size() == 1 && value.shape[0] == 1;
   if (value.shape.size() != shape.size() && !isNumber) {
     std::string expected;
-    for (SizeId id : shape)
-      expected += cat(expected.empty() ? "" : ", ", binding.text(plan.sizes[id]));
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      expected += cat(expected.empty() ? "" : ", ",
+                      state && state->width != 0 && axis + 1 == shape.size() ? cat(state->width)
+                                                                             : binding.text(plan.sizes[shape[axis]]));
     return badInput("input '", name, "': expected ", shape.size(), " axes [", expected, "], found ",
                     value.shape.size());
   }
   std::optional<int64_t> bytes = byteCount(type, value.shape);
   if (!bytes)
     return badInput("input '", name, "': its shape is negative or too large");
+  if (state && state->width != 0 && value.shape.back() != state->width)
+    return badInput("input '", name, "': expected ", state->width, " on axis ", shape.size() - 1, ", found ", value.shape.back());
   if (!isState && plan.inputs[index].limit != 0)
     OTF_TRY(type == ElementType::i64
                 ? checkLimit<int64_t>(plan.inputs[index], value.data, *bytes)
@@ -133,9 +139,15 @@ Status Session::setInput(std::string_view name, const TensorView &value) {
                                                    : plan.states[index.value() - plan.inputs.size()].shape.size();
   input.shape.assign(value.shape.begin(), value.shape.begin() + ptrdiff_t(rank));
   input.lent = nullptr;
+  const StateInfo *state = index.value() < plan.inputs.size() ? nullptr : &plan.states[index.value() - plan.inputs.size()];
+  const int64_t given = bytes;
+  if (state) // held as steps will read it
+    bytes = heldBytes(*state, input.shape, given);
   if (input.bytes.size() < size_t(bytes) + kAlignment)
     input.bytes.resize(size_t(bytes) + kAlignment);
-  if (bytes)
+  if (state && isConverted(*state))
+    holdRows(*state, value.data, given / int64_t(sizeof(float)), input.data());
+  else if (bytes)
     std::memcpy(input.data(), value.data, size_t(bytes));
   input.size = bytes;
   input.given = true;
@@ -299,7 +311,11 @@ Result<TensorView> Session::output(size_t index) {
   for (SizeId id : plan.states[s].shape)
     stateShape.push_back(values[id]);
   stateShape[plan.states[s].axis] = length;
-  return TensorView{plan.states[s].type, stateShape, staging.data()};
+  const StateInfo &state = plan.states[s];
+  if (!isConverted(state))
+    return TensorView{state.type, stateShape, staging.data()};
+  giveRows(state, staging, stateShape, stateFloats);
+  return TensorView{ElementType::f32, stateShape, stateFloats.data()};
 }
 
 Status Session::readOutput(size_t index, uint64_t offset, uint64_t bytes, void *to) {

@@ -4,7 +4,7 @@
 // and values), which grow from run to run. Several sessions share one Device. A run whose sizes
 // were seen before allocates nothing.
 //
-// A state may also be handed in as an ordinary input under its ONNX name. All states of the plan
+// A state may also be handed in as an ordinary input under its ONNX name, in f32 whatever the session holds it in. All states of the plan
 // are then given, they replace what the session holds, and their length is the past of the next
 // run; the run after that continues from the session again.
 #ifndef OTF_RUNTIME_SESSION_H
@@ -179,6 +179,7 @@ private:
   std::vector<int64_t> inputBytes, outputBytes;
   std::vector<StepClock> clocks;
   std::vector<std::byte> staging;
+  std::vector<float> stateFloats; // of a state that is held in another type
   std::vector<int64_t> stateShape;
 };
 

@@ -142,6 +142,7 @@ static void addPasses(OpPassManager &passes, Emit stage, const CompileOptions &o
     decide.rankGate = recipe.rankGate != "none";
     decide.sharedBase = recipe.base == "shared";
     decide.sweeps = recipe.sweeps;
+    decide.cache = recipe.cache;
     if (statistics)
       decide.statistics = statistics->path();
     if (!sensitivities.empty()) {
@@ -391,6 +392,9 @@ CompileStatus Compilation::identify(ModelIdentity &identity) {
 }
 
 CompileStatus Compilation::run() {
+  if ((options.cuda || options.emit == Emit::cuda) && options.recipe.cache != "f32")
+    return status(fail("recipe '" + options.recipe.name + "': 'cache' of " + options.recipe.cache +
+                       " is for CPUs so far, and the plan is to have code for CUDA too (compile with --target=cpu, or leave 'cache' out)"));
   if (failed(import()) || failed(checkOutput()) || failed(findSidecars()))
     return status(failure());
   Emit last = options.emit > Emit::planned ? Emit::planned : options.emit;

@@ -5,6 +5,7 @@
 
 #include "lib/Compile/PlanAssembly.h"
 
+#include "dialects/OTF/Caches.h"
 #include "dialects/OTF/Derived.h"
 #include "dialects/Plan/Merged.h"
 #include "lib/Compile/KernelFacts.h"
@@ -152,7 +153,7 @@ LogicalResult Assembler::state(plan::StateOp op) {
     return op.emitOpError() << "names no otf.cache: " << op.getCacheAttr();
   auto type = cast<StateType>(cache.getType());
   std::optional<model::ElementType> element = elementType(type.getElementType());
-  if (!element)
+  if (!element || !(type.getElementType().isF32() || type.getElementType().isF16() || type.getElementType().isInteger(8)))
     return op.emitOpError() << "cannot be a state of a plan: " << type;
   model::State &to = result.states.emplace_back();
   to.name = cache.getSymName().str();
@@ -161,7 +162,7 @@ LogicalResult Assembler::state(plan::StateOp op) {
   to.type = *element;
   to.axis = 2;
   // The batch and what a step appends are known at the launch that appends.
-  to.shape = {{}, size(type.getHeads()), size(Size::symbol("past")), size(type.getWidth())};
+  to.shape = {{}, size(type.getHeads()), size(Size::symbol("past")), size(rowElements(type))};
   return success();
 }
 

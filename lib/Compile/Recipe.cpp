@@ -23,7 +23,7 @@ static constexpr llvm::StringLiteral encodings[] = {"given",     "f32",       "f
 static constexpr llvm::StringLiteral keys[] = {"name",     "linear",      "vocabulary",      "group",
                                                "outliers", "activations", "vocabulary-group",
                                                "head", "fit", "keep-first", "keep-last", "rotation", "rotation-block", "seed", "rounding", "damping",
-                                               "rank", "rank-gate", "power", "center", "tied-head", "scope", "scale", "base", "sweeps", "choices", "vocabulary-choices", "budget"};
+                                               "rank", "rank-gate", "power", "center", "tied-head", "scope", "scale", "base", "sweeps", "cache", "choices", "vocabulary-choices", "budget"};
 
 static std::string list(llvm::ArrayRef<llvm::StringLiteral> names) {
   return llvm::join(names, ", ");
@@ -342,6 +342,11 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
       if (isPlain(recipe.linear))
         reader.complain("'" + llvm::Twine(key) + "' keeps blocks in f16, but linear is " + recipe.linear + " anyway");
     }
+  if (const Json *cache = reader.find("cache", Json::value_t::string, "a string")) {
+    recipe.cache = cache->get<std::string>();
+    if (recipe.cache != "f32" && recipe.cache != "f16" && recipe.cache != "int8")
+      reader.complain("'cache' must be f32, f16 or int8, not " + llvm::Twine(cache->dump()));
+  }
   readRotation(reader, recipe);
   readRelative(reader, recipe);
   readRank(reader, recipe);
@@ -398,6 +403,8 @@ std::string printRecipe(const Recipe &recipe) {
     json["rank-gate"] = recipe.rankGate;
   if (recipe.tiedHead != "shared")
     json["tied-head"] = recipe.tiedHead;
+  if (recipe.cache != "f32")
+    json["cache"] = recipe.cache;
   if (!recipe.choices.empty()) {
     json["choices"] = recipe.choices;
     if (!recipe.vocabularyChoices.empty())

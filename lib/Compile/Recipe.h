@@ -30,6 +30,7 @@
 // that power, and with "center" to their mean too (otf-choose-smoothing). "activations" of f32 are not quantized, those of "row" have one scale for each row.
 // "tied-head" of "coded" codes a head that is the embedding table too a second time, as a linear. "scope" says that outlier columns are ordered for each linear, and is "linear". "scale" says that scales are f16, and is "f16".
 // "base": "shared" stores one base for all layers of a kind, and "rank" of the difference (otf-choose-bases), fitted "sweeps" times more.
+// "cache" of "f16" or "int8" is what sessions hold keys and values in (otf-choose-caches), on a CPU; else they are "f32".
 #ifndef OTF_LIB_COMPILE_RECIPE_H
 #define OTF_LIB_COMPILE_RECIPE_H
 
@@ -64,6 +65,7 @@ struct Recipe {
   bool center = false;
   std::string tiedHead = "shared", base = "none";
   int64_t sweeps = 0;
+  std::string cache = "f32";
   std::vector<std::string> choices = {};
   std::vector<std::string> vocabularyChoices = {}; ///< "int8:32": encoding and group
   std::string budget = {}; ///< set where there are choices

@@ -302,6 +302,10 @@ llvm::Error Interpreter::compute(ComputeOp op) {
 // Caches
 //===------------------------------------------------------------------------------------------===//
 
+static Held heldAs(StateType type) {
+  return type.getElementType().isF16() ? Held::f16 : type.getElementType().isInteger(8) ? Held::i8 : Held::f32;
+}
+
 llvm::Expected<Content> Interpreter::state(StateOp op) {
   auto cache = SymbolTable::lookupNearestSymbolFrom<CacheOp>(op, op.getCacheAttr());
   if (!cache)
@@ -310,7 +314,7 @@ llvm::Expected<Content> Interpreter::state(StateOp op) {
   auto found = states.find(cache.getInput().str());
   Cache result{cache.getInput().str(), Tensor::zeros({0, type.getHeads(), 0, type.getWidth()}, true)};
   if (found != states.end())
-    result.content = found->second;
+    result.content = held(found->second, heldAs(type));
   return Content(std::move(result));
 }
 
@@ -320,6 +324,7 @@ llvm::Expected<Content> Interpreter::appendTo(AppendOp op) {
                          op.getPositionsFirst());
   if (!result)
     return result.takeError();
+  *result = held(std::move(*result), heldAs(op.getPast().getType()));
   if (!past->name.empty())
     states[past->name] = *result;
   return Content(Cache{past->name, std::move(*result)});

@@ -4,6 +4,7 @@
 
 #include "lib/Reference/Operators.h"
 
+#include "lib/Encoding/CacheRow.h"
 #include "lib/Encoding/Rotation.h"
 #include "lib/Reference/Record.h"
 
@@ -217,6 +218,24 @@ Result rope(const Tensor &x, const Tensor &cos, const Tensor &sin, bool position
           to[i] = from[i] * c[i] + from[i - half] * t[i];
       }
   return y;
+}
+
+Tensor held(Tensor content, Held type) {
+  if (type == Held::f16)
+    for (double &x : content.reals())
+      x = halfToFloat(cacheHalf(float(x)));
+  if (type != Held::i8)
+    return content;
+  const size_t width = size_t(content.shape.back());
+  std::vector<float> row(width);
+  std::vector<std::byte> bytes(width + kCacheScaleBytes);
+  for (size_t at = 0; at + width <= content.reals().size() && width != 0; at += width) {
+    std::copy_n(content.reals().begin() + int64_t(at), width, row.begin());
+    encodeCacheRow(row.data(), int64_t(width), bytes.data());
+    decodeCacheRow(bytes.data(), int64_t(width), row.data());
+    std::copy_n(row.begin(), width, content.reals().begin() + int64_t(at));
+  }
+  return content;
 }
 
 Result append(const Tensor &past, const Tensor &update, const Tensor *at, bool positionsFirst) {

@@ -39,6 +39,10 @@ Result onGrid(const Tensor &x, const Tensor &grid);
 Result rope(const Tensor &x, const Tensor &cos, const Tensor &sin, bool positionsFirst);
 
 /// The cache after a step. An empty past takes its batch from `update`. `at`: where each batch entry's new positions begin.
+/// What a cache of this type gives back for `content`: its rows as `lib/Encoding/CacheRow.h` rounds them. f32 is left as it is.
+enum class Held { f32, f16, i8 };
+Tensor held(Tensor content, Held type);
+
 Result append(const Tensor &past, const Tensor &update, const Tensor *at, bool positionsFirst);
 
 struct AttentionOptions {

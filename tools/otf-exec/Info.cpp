@@ -52,6 +52,29 @@ std::string typeText(const PlanFile &plan, ElementType type, const std::vector<S
   return cat(elementName(type), "[", text, "]");
 }
 
+/// Rows of int8 have a scale behind them, which is no element.
+std::string typeText(const PlanFile &plan, const StateInfo &state) {
+  std::string text = typeText(plan, state.type, state.shape);
+  if (state.width != 0)
+    text.replace(text.rfind(' ') + 1, std::string::npos, cat(state.width, " and a scale]"));
+  return text;
+}
+
+/// Of all states, for a batch of one. A size that is too large is 0.
+int64_t stateBytesOfPosition(const PlanFile &plan) {
+  int64_t sum = 0;
+  for (const StateInfo &state : plan.states) {
+    int64_t bytes = int64_t(elementSize(state.type));
+    for (size_t axis = 0; axis < state.shape.size(); ++axis)
+      if (const Polynomial &size = plan.sizes[state.shape[axis]];
+          axis != state.axis && size.size() == 1 && size[0].symbols.empty() && __builtin_mul_overflow(bytes, size[0].coefficient, &bytes))
+        return 0;
+    if (__builtin_add_overflow(sum, bytes, &sum))
+      return 0;
+  }
+  return sum;
+}
+
 Json tensorsJson(const PlanFile &plan, const std::vector<TensorInfo> &tensors) {
   Json list = Json::array();
   for (const TensorInfo &t : tensors)
@@ -87,7 +110,8 @@ Json describe(const PlanFile &plan) {
   json["states"] = Json::array();
   for (const StateInfo &s : plan.states)
     json["states"].push_back({{"name", s.name}, {"input", s.input}, {"output", s.output},
-                              {"type", typeText(plan, s.type, s.shape)}, {"axis", s.axis}});
+                              {"type", typeText(plan, s)}, {"axis", s.axis}});
+  json["state_bytes_per_position"] = stateBytesOfPosition(plan);
   Weights weights(plan);
   for (auto &[encoding, tally] : weights.byEncoding)
     json["weights"]["encodings"][encoding] = tally.json();
@@ -167,7 +191,8 @@ int info(const PlanOptions &options) {
   list("outputs", json["outputs"], "name", "type");
   // A model has one or two states a layer, all alike: the first says it.
   if (!json["states"].empty())
-    std::printf("states (%zu)\n  %-28s %s\n", json["states"].size(),
+    std::printf("states (%zu), %lld bytes a position\n  %-28s %s\n", json["states"].size(),
+                (long long)stateBytesOfPosition(*plan.value()),
                 printable(json["states"][0]["name"].get<std::string>()).c_str(),
                 printable(json["states"][0]["type"].get<std::string>()).c_str());
   Weights weights(*plan.value());

@@ -3,6 +3,7 @@
 // Operators on heads: rope, append, attention. Their tensors are [B, H, S, D] or, with
 // positions_first, [B, S, H, D]; `Heads` hides which.
 
+#include "dialects/OTF/Caches.h"
 #include "lib/Codegen/CPU/Operators.h"
 
 #include <array>
@@ -41,7 +42,7 @@ struct Heads {
 /// Keys or values: a cache, or a tensor [B, Hkv, T, D].
 struct Keys {
   Memory memory;
-  int64_t width = 0;
+  int64_t width = 0, stride = 0; ///< elements of a row; from one row to the next
   Value count, headStride; ///< count of keys; elements from one head to the next
   otf::Size heads;
 
@@ -51,9 +52,10 @@ struct Keys {
     keys.memory = b.memory[operand];
     if (auto state = dyn_cast<StateType>(operand.getType())) {
       keys.width = state.getWidth();
+      keys.stride = rowElements(state);
       keys.heads = state.getHeads();
       keys.count = b.add(past, positions);
-      keys.headStride = b.mul(b.symbols.at("capacity"), b.index(keys.width));
+      keys.headStride = b.mul(b.symbols.at("capacity"), b.index(keys.stride));
       return keys;
     }
     ArrayRef<otf::Size> shape = keys.memory.shape;
@@ -62,7 +64,7 @@ struct Keys {
       op->emitError() << "the width of a head must be static, got " << operand.getType();
       return std::nullopt;
     }
-    keys.width = *width;
+    keys.width = keys.stride = *width;
     keys.heads = shape[1];
     keys.count = b.size(shape[2]);
     keys.headStride = b.mul(keys.count, b.index(keys.width));
@@ -75,11 +77,16 @@ struct Keys {
   }
 };
 
-bool halfOrSingle(Operation *op, Type element) {
-  if (element.isF32() || element.isF16())
-    return true;
-  op->emitError() << "a cache holds f32 or f16, got " << element;
-  return false;
+/// "f32", "f16" or "i8", as the names of kernels end.
+StringRef nameOf(Operation *op, Type element) {
+  if (element.isF32())
+    return "f32";
+  if (element.isF16())
+    return "f16";
+  if (element.isInteger(8))
+    return "i8";
+  op->emitError() << "a cache holds f32, f16 or i8, got " << element;
+  return {};
 }
 
 } // namespace
@@ -107,10 +114,11 @@ bool emitAppend(KernelBuilder &b, AppendOp op) {
   Heads x{b, b.memory[op.getUpdate()], op.getPositionsFirst()};
   const Memory &cache = b.memory[op.getPast()];
   StateType state = op.getPast().getType();
-  if (!halfOrSingle(op, state.getElementType()))
+  StringRef held = nameOf(op, state.getElementType());
+  if (held.empty())
     return false;
-  StringRef kernel = state.getElementType().isF16() ? "otf_append_f16" : "otf_append_f32";
-  Value width = b.index(state.getWidth()), past = b.symbols.at("past");
+  const std::string kernel = ("otf_append_" + held).str();
+  Value width = b.index(state.getWidth()), stride = b.index(rowElements(state)), past = b.symbols.at("past");
   Value length = b.add(past, b.size(x.positions()));
   b.loop(b.begin, b.end, 1, [&](Value i) {
     auto [batch, head, position] = x.split(i);
@@ -119,7 +127,7 @@ bool emitAppend(KernelBuilder &b, AppendOp op) {
     auto write = [&](Value place) {
       b.call(kernel, {},
              {b.at(x.memory, b.mul(i, width)), width, b.i64(1), width,
-              b.at(cache, b.mul(b.add(row, place), width)), width});
+              b.at(cache, b.mul(b.add(row, place), stride)), stride});
     };
     if (!op.getAt())
       return write(b.add(past, position));
@@ -138,7 +146,7 @@ bool emitAppend(KernelBuilder &b, AppendOp op) {
     auto fill = scf::IfOp::create(b, bare, /*withElseRegion=*/false);
     b.setInsertionPoint(fill.thenYield());
     Value zero = arith::ConstantOp::create(b, b.getZeroAttr(state.getElementType()));
-    b.loop(b.index(0), width, 1, [&](Value c) { b.store(zero, cache, b.add(b.mul(b.add(row, end), width), c)); });
+    b.loop(b.index(0), stride, 1, [&](Value c) { b.store(zero, cache, b.add(b.mul(b.add(row, end), stride), c)); });
   });
   return true;
 }
@@ -157,7 +165,8 @@ bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
       Keys::of(b, op, op.getKey(), past == b.symbols.end() ? Value() : past->second, positions);
   auto v =
       Keys::of(b, op, op.getValue(), past == b.symbols.end() ? Value() : past->second, positions);
-  if (!k || !v || !halfOrSingle(op, k->memory.element))
+  StringRef held = k && v ? nameOf(op, k->memory.element) : StringRef();
+  if (held.empty())
     return false;
   std::optional<int64_t> shared = k->heads.constant();
   if (k->memory.element != v->memory.element || k->heads != v->heads || !constantHeads || !shared ||
@@ -173,7 +182,7 @@ bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
     return false;
   }
   int64_t group = *constantHeads / *shared;
-  StringRef kernel = k->memory.element.isF16() ? "otf_attention_f16" : "otf_attention_f32";
+  const std::string kernel = ("otf_attention_" + held).str();
 
   const Memory *mask = op.getMask() ? &b.memory[op.getMask()] : nullptr;
   auto spans = [&](int axis) { return mask && mask->shape[axis] != otf::Size(1); };
@@ -208,9 +217,9 @@ bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
             q.positionStride(),
             q.headStride(),
             k->head(b, batch, keyHead),
-            b.i64(k->width),
+            b.i64(k->stride),
             v->head(b, batch, keyHead),
-            b.i64(v->width),
+            b.i64(v->stride),
             k->count,
             b.i64(k->width),
             b.i64(v->width),

@@ -2,7 +2,7 @@
 //
 // Attention of the queries that share one key-value head, by online softmax: keys come in blocks of
 // 32, each query keeps its largest score and its sum of weights, and its output row holds the
-// weighted sum of values so far. Up to four queries (heads of a group, or positions) go together, so
+// weighted sum of values so far. Rows of int8 are added as codes: a key's scale multiplies its score, a value's its weight. Up to four queries (heads of a group, or positions) go together, so
 // a key or a value is loaded and converted once for all of them; of many, 16 or more (AttentionLanes.h).
 //
 // The arithmetic is canonical (docs/Architecture.md): blocks begin at multiples of 32, a block is
@@ -68,6 +68,12 @@ template <typename T> struct Attention : AttentionTask<T> {
         step([&](auto *row) { return loadSome(row + at, d - at); });
       float sums[8];
       _mm256_storeu_ps(sums, horizontalSums(sum));
+      if constexpr (kScaled<T>)
+        for (int n = 0; n < N; ++n) {
+          float keyScale = scaleBehind(key[n], d);
+          for (int i = 0; i < Q; ++i)
+            sums[i * N + n] *= keyScale;
+        }
       for (int i = 0; i < Q; ++i)
         for (int n = 0; n < N; ++n)
           if (j + n < kBlock)
@@ -169,6 +175,12 @@ template <typename T> struct Attention : AttentionTask<T> {
       scores<Q>(query, first, count, score);
       for (int i = 0; i < Q; ++i)
         factors[i] = weigh(query[i], first, count, score[i]);
+      if constexpr (kScaled<T>) // weights of codes
+        for (int64_t j = 0; j < count; ++j) {
+          float valueScale = scaleBehind(v + (first + j) * vStride, dv);
+          for (int i = 0; i < Q; ++i)
+            score[i][j] *= valueScale;
+        }
       constexpr int wide = Q == 4 ? 2 : 4;
       int64_t at = 0;
       for (; at + 8 * wide <= dv; at += 8 * wide)
@@ -246,6 +258,21 @@ void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRow
                        float *out, int64_t outRowStride, int64_t outHeadStride,
                        const float *sink) {
   otf::cpu::Attention<uint16_t>{{q,      qRowStride, qHeadStride, k,        kStride,
+                                v,       vStride,    heads,       keys,     d,
+                                dv,      scale,      softcap,     visible,  window,
+                                maskAdd, maskKeep,   maskRowStride, maskHeadStride,
+                                out,     outRowStride, outHeadStride, sink}}
+      .runAll(rows);
+}
+
+void otf_attention_i8(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
+                       int64_t qHeadStride, const int8_t *k, int64_t kStride, const int8_t *v,
+                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
+                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
+                       float *out, int64_t outRowStride, int64_t outHeadStride,
+                       const float *sink) {
+  otf::cpu::Attention<int8_t>{{q,      qRowStride, qHeadStride, k,        kStride,
                                 v,       vStride,    heads,       keys,     d,
                                 dv,      scale,      softcap,     visible,  window,
                                 maskAdd, maskKeep,   maskRowStride, maskHeadStride,

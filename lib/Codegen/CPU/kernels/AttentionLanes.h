@@ -27,7 +27,7 @@ template <typename T, int L, int V> struct AttentionLanes {
   alignas(64) Row out[kMostWidth]; ///< sums of values so far, transposed
   alignas(64) Row score[kBlock];   ///< of a block of keys; then their weights
   alignas(64) Row largest, total, old, fresh;
-  alignas(64) float block[sizeof(T) == 2 ? kBlock * kMostWidth : 1]; ///< keys or values as f32
+  alignas(64) float block[sizeof(T) < 4 ? kBlock * kMostWidth : 1]; ///< keys or values as f32, or their codes
 
   AttentionLanes(const Task &task) : task(task) {}
 
@@ -78,6 +78,14 @@ template <typename T, int L, int V> struct AttentionLanes {
         vector(score[j + n], v) = ((p[0][n][v] + p[1][n][v]) + (p[2][n][v] + p[3][n][v])) +
                                   ((p[4][n][v] + p[5][n][v]) + (p[6][n][v] + p[7][n][v]));
       }
+  }
+
+  /// Scores, or weights, by the scales of rows of codes.
+  void multiply(const T *from, int64_t stride, int64_t first, int64_t keys, int64_t width) {
+    if constexpr (kScaled<T>)
+      for (int64_t j = 0; j < keys; ++j)
+        for (int v = 0; v < V; ++v)
+          vector(score[j], v) *= scaleBehind(from + (first + j) * stride, width);
   }
 
   /// Scores as the softmax sees them.
@@ -207,8 +215,10 @@ template <typename T, int L, int V> struct AttentionLanes {
       Rows k = rows(task.k, task.kStride, first, keys, task.d);
       for (int64_t j = 0; j < keys; j += N)
         scores<N>(k, j, keys);
+      multiply(task.k, task.kStride, first, keys, task.d);
       hide(first, keys);
       weigh();
+      multiply(task.v, task.vStride, first, keys, task.dv);
       Rows v = rows(task.v, task.vStride, first, keys, task.dv);
       int64_t c = 0;
       for (; c + N <= task.dv; c += N)

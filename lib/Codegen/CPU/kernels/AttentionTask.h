@@ -12,10 +12,22 @@ constexpr int64_t kBlock = 32; ///< of keys; canonical (docs/Architecture.md)
 
 inline __m256 load8(const float *at) { return _mm256_loadu_ps(at); }
 inline __m256 load8(const uint16_t *at) { return loadHalves(at); }
+inline __m256 load8(const int8_t *at) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(at))));
+}
 inline float load1(float value) { return value; }
 inline float load1(uint16_t half) { return _cvtsh_ss(half); }
+inline float load1(int8_t code) { return code; }
 
-/// The arguments of otf_attention_f32 or _f16 (Kernels.h).
+/// Whether a row of T has a scale behind its elements, which are then codes.
+template <typename T> constexpr bool kScaled = sizeof(T) == 1;
+inline float scaleBehind(const int8_t *row, int64_t width) {
+  float scale;
+  __builtin_memcpy(&scale, row + width, sizeof scale);
+  return scale;
+}
+
+/// The arguments of otf_attention_f32, _f16 or _i8 (Kernels.h).
 template <typename T> struct AttentionTask {
   const float *q;
   int64_t qRowStride, qHeadStride;

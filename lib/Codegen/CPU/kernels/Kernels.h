@@ -169,17 +169,20 @@ void otf_rope(const float *x, int64_t d, int64_t rotary, const float *cos, const
               float *out);
 
 /* Appends `rows` rows of d values to a cache: cache[r·cacheStride + i] = x[r·xStride + i].
- * cache points at the first row to write. f16 rounds to nearest even. */
+ * cache points at the first row to write. f16 rounds to nearest even and saturates. A row of i8 is d codes and an f32 scale
+ * (lib/Encoding/CacheRow.h), so d + 4 bytes, and cacheStride is in bytes. */
 void otf_append_f32(const float *x, int64_t xStride, int64_t rows, int64_t d, float *cache,
                     int64_t cacheStride);
 void otf_append_f16(const float *x, int64_t xStride, int64_t rows, int64_t d, uint16_t *cache,
                     int64_t cacheStride);
+void otf_append_i8(const float *x, int64_t xStride, int64_t rows, int64_t d, int8_t *cache,
+                   int64_t cacheStride);
 
 /* Attention of the query heads that share one key-value head of one batch entry:
  *   out = softmax(cap(scale · q kᵀ) + mask) v
  *   q                f32; row r (a position), head h at q + r·qRowStride + h·qHeadStride, d values
  *   rows, heads      query positions; query heads of this key-value head
- *   k, v             key j at k + j·kStride (d values), v + j·vStride (dv values); f32 or f16 bits
+ *   k, v             key j at k + j·kStride (d values), v + j·vStride (dv values); f32, f16 bits, or rows of i8 as above, whose stride is in bytes
  *   keys             keys in the cache, 0 allowed
  *   scale, softcap   cap(s) = softcap · tanh(s / softcap); softcap 0: cap(s) = s
  *   visible          row r sees keys j < min(keys, visible + r): past + 1 if causal, else keys
@@ -198,6 +201,12 @@ void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRow
                        float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
 void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
                        int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
+                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
+                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
+                       float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
+void otf_attention_i8(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
+                       int64_t qHeadStride, const int8_t *k, int64_t kStride, const int8_t *v,
                        int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
                        float softcap, int64_t visible, int64_t window, const float *maskAdd,
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
