@@ -9,7 +9,7 @@
 // CHOSEN: otf.cache @key : !otf.state<3x64xf32> {input = "past.key", otf.held = f16, output = "present.key"}
 // CHOSEN: otf.append {{.*}} -> !otf.state<3x64xf32>
 // INT8: otf.cache @key : !otf.state<3x64xi8> {input = "past.key", output = "present.key"}
-// INT8: otf.state @key : !otf.state<3x64xi8>
+// INT8: otf.state @key : <3x64xi8>
 // INT8: otf.append {{.*}} -> !otf.state<3x64xi8>
 // INT8: otf.attention {{.*}}, !otf.state<3x64xi8>, !otf.state<3x64xi8>) ->
 // What nothing was decided for stays.
