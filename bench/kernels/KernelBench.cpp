@@ -160,7 +160,7 @@ bool measure(const Case &what, const Options &options, Figures &figures) {
   if (!kernel)
     return false;
   std::vector<float> result(size_t(options.m * options.rows));
-  Bytes scratch = allocate(OTF_KERNEL_SCRATCH);
+  Bytes scratch = allocate(OTF_KERNEL_SCRATCH + sizeof(otf_kernel_shared));
   std::vector<double> times, shares, reads;
   int64_t copy = 0, calls = options.m == 1 ? 4 : 1;
   for (int64_t round = -1; round < options.rounds; ++round) { // the first only warms up

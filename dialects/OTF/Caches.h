@@ -14,6 +14,10 @@ inline constexpr llvm::StringLiteral kHeldAttribute = "otf.held";
 /// Elements of the state's type that a row takes: behind one of i8 lies its scale (lib/Encoding/CacheRow.h).
 inline int64_t rowElements(StateType type) { return type.getWidth() + (type.getElementType().isInteger(8) ? 4 : 0); }
 
+/// Work items of an attention to a cache are heads times this of one row, so that threads can share the keys of a head, and heads
+/// times this less one more than the rows of many, which then are proportions of the work.
+inline constexpr int64_t kAttentionParts = 8;
+
 } // namespace otf
 
 #endif // OTF_DIALECTS_OTF_CACHES_H

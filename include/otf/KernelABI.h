@@ -15,12 +15,23 @@ extern "C" {
 /* CPU. `buffers` and `dims` are those of the step, in order. The call does work items
  * [begin, end) of the step's extent; begin is a multiple of the step's grain, and end too unless
  * it is the extent. Calls for disjoint ranges run at once on several threads. `scratch` is private
- * to the calling thread, 64-byte aligned, OTF_KERNEL_SCRATCH bytes. A kernel allocates nothing,
- * reads and writes only its buffers, and cannot fail. */
+ * to the calling thread, 64-byte aligned, OTF_KERNEL_SCRATCH bytes; behind these lies a struct
+ * otf_kernel_shared. A kernel allocates nothing, reads and writes only its buffers and these, and
+ * cannot fail. */
 typedef void (*otf_kernel)(void *const *buffers, const int64_t *dims, int64_t begin, int64_t end,
                            void *scratch);
 
-#define OTF_KERNEL_SCRATCH (256 * 1024)
+#define OTF_KERNEL_SCRATCH (256 * 1024 - 64)
+
+/* Memory that all calls of a step share, for what threads leave one another. Its first
+ * OTF_KERNEL_COUNTERS bytes are 0 when a step begins, and a kernel leaves them so; the rest holds
+ * anything. `memory` is null where one thread runs alone or there is none: a kernel can do without. */
+struct otf_kernel_shared {
+  void *memory;
+  int64_t bytes;
+};
+
+#define OTF_KERNEL_COUNTERS (16 * 1024)
 
 /* CUDA. A kernel takes one struct by value:
  *     struct { void *buffers[N]; const long long *dims; };

@@ -9,6 +9,7 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/OTF/Caches.h"
 #include "dialects/Plan/Merged.h"
 #include "dialects/Plan/Plan.h"
 
@@ -216,7 +217,12 @@ FailureOr<otf::Size> extentOf(plan::LaunchOp launch, Operation *root) {
     launch.emitOpError() << "has no tensor to count work items by";
     return failure();
   }
-  return leading(tensor, counted ? std::min<int64_t>(3, tensor.getRank()) : tensor.getRank() - 1);
+  otf::Size items = leading(tensor, counted ? std::min<int64_t>(3, tensor.getRank()) : tensor.getRank() - 1);
+  if (auto attention = dyn_cast<AttentionOp>(root); attention && isa<StateType>(attention.getKey().getType())) {
+    SmallVector<otf::Size> sizes = sizesOf(tensor);
+    items = items + sizes[0] * sizes[attention.getPositionsFirst() ? 2 : 1] * otf::Size(kAttentionParts - 1);
+  }
+  return items;
 }
 
 /// Plain weights are multiplied in blocks of rows and tiles (TilePlain.cpp); a piece of one tile would be none.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <sys/mman.h>
 
 namespace otf::runtime {
@@ -90,6 +91,12 @@ private:
   SharedObject object;
 };
 
+/// From one thread's scratch memory to the next one's.
+constexpr size_t kScratchStride = OTF_KERNEL_SCRATCH + 64;
+static_assert(sizeof(otf_kernel_shared) <= 64 && kScratchStride % 64 == 0);
+/// What the blocks of keys of a row give: 130,000 positions of 32 heads of 128.
+constexpr int64_t kSharedBytes = int64_t(64) << 20;
+
 class CpuQueue final : public Queue, private Jobs {
 public:
   CpuQueue(const CpuDevice &device, std::unique_ptr<Team> team)
@@ -102,10 +109,17 @@ public:
   }
 
   Status start() {
-    Result<void *> memory = allocate(uint64_t(team->size()) * OTF_KERNEL_SCRATCH);
+    Result<void *> memory = allocate(uint64_t(team->size()) * kScratchStride);
     if (!memory.ok())
       return memory.status();
     scratch = static_cast<std::byte *>(memory.value());
+    if (team->size() == 1)
+      return {};
+    Result<void *> common = allocate(kSharedBytes); // of which only what is used becomes memory
+    if (!common.ok())
+      return common.status();
+    for (unsigned thread = 0; thread < team->size(); ++thread)
+      new (scratch + thread * kScratchStride + OTF_KERNEL_SCRATCH) otf_kernel_shared{common.value(), kSharedBytes};
     return {};
   }
 
@@ -197,7 +211,7 @@ private:
     const StepInfo &step = device.steps.steps[job.id];
     const uint64_t began = launch->clocks.empty() ? 0 : nanoseconds();
     device.kernels[job.id](pointers.data() + step.firstBuffer, launch->dims.data() + step.firstDim, begin, end,
-                           scratch + size_t(thread) * OTF_KERNEL_SCRATCH);
+                           scratch + size_t(thread) * kScratchStride);
     if (!launch->clocks.empty())
       std::atomic_ref(launch->clocks[job.id].busy).fetch_add(nanoseconds() - began, std::memory_order_relaxed);
   }

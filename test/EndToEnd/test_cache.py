@@ -75,7 +75,7 @@ class Caches(unittest.TestCase):
                     self.assertGreater(np.abs(states[name] - wide[name]).max(), 0)
 
     def test_logits_stay_near(self):
-        for cache, most in (("f16", 0.01), ("int8", 0.1)):
+        for cache, most in (("f16", 0.03), ("int8", 0.1)):
             for plan, exact in zip(self.plans(cache), self.plans("f32")):
                 got, want = run(plan, IDS)[0], run(exact, IDS)[0]
                 distance = np.linalg.norm(got - want) / np.linalg.norm(want)

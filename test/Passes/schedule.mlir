@@ -129,7 +129,8 @@ func.func @extents() {
   %o = plan.output "o" : !plan.buffer<tensor<?x?x4x16xf32, #otf.dims<"b", "s">>>
   // CHECK: plan.launch @append_0({{.*}} {extent = "2*b*s", grain = 1 : i64}
   plan.launch @append_0(%k, %u) outs() sizes ["b", "s", "past", "capacity", "b"] : (!plan.buffer<!otf.state<2x16xf32>>, !plan.buffer<tensor<?x2x?x16xf32, #otf.dims<"b", "s">>>)
-  // CHECK: plan.launch @attention_0({{.*}} {extent = "4*b*s", grain = 1 : i64}
+  // Eight parts of one row's heads, which threads share.
+  // CHECK: plan.launch @attention_0({{.*}} {extent = "28*b + 4*b*s", grain = 1 : i64}
   plan.launch @attention_0(%q, %k) outs(%o) sizes ["b", "s", "past", "capacity", "b"] : (!plan.buffer<tensor<?x?x4x16xf32, #otf.dims<"b", "s">>>, !plan.buffer<!otf.state<2x16xf32>>) outs(!plan.buffer<tensor<?x?x4x16xf32, #otf.dims<"b", "s">>>)
   return
 }

@@ -5,6 +5,7 @@
 // otherwise at a tie are then inputs of the next like any other.
 
 #include "include/otf/KernelABI.h"
+#include "dialects/OTF/Caches.h"
 #include "lib/Codegen/CPU/CompileObject.h"
 #include "test/Reference/Bounds.h"
 #include "test/Reference/Fixture.h"
@@ -128,6 +129,10 @@ private:
     };
     if (auto linear = dyn_cast<LinearOp>(root))
       return (linear.getWeight().getType().getRows() + 7) / 8;
+    if (auto attention = dyn_cast<AttentionOp>(root); attention && isa<StateType>(attention.getKey().getType())) {
+      const Shape &q = tensor(attention.getQuery(), arguments)->shape;
+      return q[0] * (q[1] * q[2] + q[attention.getPositionsFirst() ? 2 : 1] * (kAttentionParts - 1));
+    }
     if (isa<RopeOp>(root) || isa<AttentionOp>(root))
       return leading(*tensor(root->getOperand(0), arguments), 3);
     if (auto append = dyn_cast<AppendOp>(root))
@@ -181,7 +186,7 @@ private:
       dims.push_back(sizes.at("d" + std::to_string(i)));
     if (past != sizes.end())
       dims.insert(dims.end(), {past->second, capacity, sizes.at("batch")});
-    Buffer scratch(OTF_KERNEL_SCRATCH);
+    Buffer scratch(OTF_KERNEL_SCRATCH + sizeof(otf_kernel_shared));
     entry(pointers.data(), dims.data(), 0, extent(kernel, arguments, like), scratch.data());
     if (!cacheResult)
       return load(std::get<Tensor>(like).shape,

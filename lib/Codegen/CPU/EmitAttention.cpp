@@ -151,6 +151,40 @@ bool emitAppend(KernelBuilder &b, AppendOp op) {
   return true;
 }
 
+/// One row, whose keys threads share: items are the parts of each key-value head (AttentionParts.h).
+static void emitParts(KernelBuilder &b, AttentionOp op, const Heads &q, const Heads &out, const Keys &k, const Keys &v,
+                      const Memory *mask, Value maskHeadStride, Value parts, int64_t group, int64_t shared, StringRef held) {
+  const std::string kernel = ("otf_attention_part_" + held).str();
+  Value zero = b.index(0);
+  auto spans = [&](int axis) { return mask && mask->shape[axis] != otf::Size(1); };
+  auto loop = scf::WhileOp::create(
+      b, TypeRange{Type(b.getIndexType())}, ValueRange{b.begin},
+      [&](OpBuilder &nested, Location loc, ValueRange item) {
+        Value more = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt, item[0], b.end);
+        scf::ConditionOp::create(nested, loc, more, item);
+      },
+      [&](OpBuilder &nested, Location loc, ValueRange item) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPoint(nested.getInsertionBlock(), nested.getInsertionPoint());
+        Value problem = arith::DivUIOp::create(b, item[0], parts), first = arith::RemUIOp::create(b, item[0], parts);
+        Value count = b.smaller(b.sub(parts, first), b.sub(b.end, item[0]));
+        Value batch = arith::DivUIOp::create(b, problem, b.index(shared)), keyHead = arith::RemUIOp::create(b, problem, b.index(shared));
+        Value head = b.mul(keyHead, b.index(group));
+        Value maskAt = b.null();
+        if (mask)
+          maskAt = b.at(*mask, b.offset(mask->shape, {spans(0) ? batch : zero, spans(1) ? head : zero, zero, zero}));
+        bool keep = mask && mask->element.isInteger(1);
+        b.call(kernel, {},
+               {q.row(batch, head, zero), b.i64(group), q.headStride(), k.head(b, batch, keyHead), b.i64(k.stride),
+                v.head(b, batch, keyHead), b.i64(v.stride), k.count, b.i64(k.width), b.i64(v.width), b.f32(op.getScale()),
+                b.f32(op.getSoftcap()), keep ? b.null() : maskAt, keep ? maskAt : b.null(), maskHeadStride,
+                out.row(batch, head, zero), out.headStride(), op.getSink() ? b.at(b.memory[op.getSink()], head) : b.null(),
+                b.scratch, problem, parts, first, b.add(first, count)});
+        scf::YieldOp::create(b, b.add(item[0], count));
+      });
+  (void)loop;
+}
+
 /// Work items are counted [B][H][S] whatever the layout. Consecutive items that share keys go into
 /// one call: positions of one head, or, with a single position (decoding), heads of one group.
 bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
@@ -194,10 +228,34 @@ bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
   SmallVector<otf::Size> order{q.memory.shape[0], q.heads(), q.positions()};
   Value decoding = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, positions, one);
 
+  Value begin = b.begin, end = b.end;
+  if (isa<StateType>(op.getKey().getType())) {
+    // Work items are parts of heads where there is one row (dialects/OTF/Caches.h).
+    Value most = b.index(group * kAttentionParts), batches = b.size(q.memory.shape[0]);
+    Value parts = b.call("otf_attention_parts", b.getI64Type(),
+                         {b.scratch, positions, b.mul(batches, b.index(*shared)), b.i64(group), k->count, b.i64(v->width), most});
+    parts = arith::IndexCastOp::create(b, b.getIndexType(), parts);
+    Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, parts, zero);
+    auto divided = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(divided.elseBlock()->getTerminator());
+      emitParts(b, op, q, out, *k, *v, mask, maskHeadStride, parts, group, *shared, held);
+    }
+    // What is left for the loop below: nothing, or heads and rows in proportion.
+    Value of = b.add(positions, b.index(kAttentionParts - 1));
+    auto share = [&](Value item) {
+      Value scaled = arith::CeilDivUIOp::create(b, b.mul(item, positions), of);
+      return Value(arith::SelectOp::create(b, whole, scaled, zero));
+    };
+    begin = share(begin);
+    end = share(end);
+  }
+
   auto calls = [&](Value item) -> Value {
     SmallVector<Value> i = b.split(item, order);
     Value batch = i[0], head = i[1], position = i[2];
-    Value left = b.sub(b.end, item), groupSize = b.index(group);
+    Value left = b.sub(end, item), groupSize = b.index(group);
     Value inGroup = arith::RemUIOp::create(b, head, groupSize);
     Value sharing = b.smaller(left, b.sub(groupSize, inGroup));
     Value together = b.smaller(left, b.sub(positions, position));
@@ -239,9 +297,9 @@ bool emitAttention(KernelBuilder &b, AttentionOp op, const Memory &result) {
   };
 
   scf::WhileOp::create(
-      b, TypeRange{Type(b.getIndexType())}, ValueRange{b.begin},
+      b, TypeRange{Type(b.getIndexType())}, ValueRange{begin},
       [&](OpBuilder &nested, Location loc, ValueRange item) {
-        Value more = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt, item[0], b.end);
+        Value more = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt, item[0], end);
         scf::ConditionOp::create(nested, loc, more, item);
       },
       [&](OpBuilder &nested, Location loc, ValueRange item) {

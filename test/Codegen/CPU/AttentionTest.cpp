@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention against float64, over ragged sizes, masks, causality, windows, soft caps and caches.
-#include "Encoding/Half.h"
+#include "Encoding/CacheRow.h"
 #include "KernelLibrary.h"
 
 #include <algorithm>
@@ -168,7 +168,7 @@ TEST_P(Attention, ManyQueriesAreAsOneEach) {
   for (int round = 0; round < 60; ++round) {
     int64_t rows = 1 + int64_t(random() % 70), heads = 1 + int64_t(random() % 3), keys = 1 + int64_t(random() % 150);
     int64_t d = 1 + int64_t(random() % 130), dv = 1 + int64_t(random() % 130);
-    bool half = round % 2, shared = round % 5 == 0; // one row of the mask for all
+    bool half = round % 2, codes = round % 4 == 2, shared = round % 5 == 0; // one row of the mask for all
     int64_t visible = round % 3 ? keys : keys - rows + 1, window = round % 7 ? 0 : 40;
     float softcap = round % 4 ? 0 : 20;
     std::vector<float> q(size_t(rows * heads * d)), out(size_t(rows * heads * dv)), add(size_t(rows * heads * keys));
@@ -184,6 +184,9 @@ TEST_P(Attention, ManyQueriesAreAsOneEach) {
     }
     std::transform(k.begin(), k.end(), kHalf.begin(), floatToHalf);
     std::transform(v.begin(), v.end(), vHalf.begin(), floatToHalf);
+    std::vector<int8_t> kCodes(size_t(keys * (d + kCacheScaleBytes))), vCodes(size_t(keys * (dv + kCacheScaleBytes)));
+    kernels->append_i8(k.data(), d, keys, d, kCodes.data(), d + kCacheScaleBytes);
+    kernels->append_i8(v.data(), dv, keys, dv, vCodes.data(), dv + kCacheScaleBytes);
     const float sinks[] = {-1, 2, 0};
     int64_t maskRow = shared ? 0 : heads * keys, maskHead = shared ? 0 : keys;
     auto call = [&](int64_t row, int64_t head, int64_t rowCount, int64_t headCount, float *to, int64_t toRow) {
@@ -191,11 +194,13 @@ TEST_P(Attention, ManyQueriesAreAsOneEach) {
       int64_t mask = row * maskRow + head * maskHead;
       const float *adds = round % 3 == 1 ? add.data() + mask : nullptr;
       const uint8_t *keeps = round % 3 == 2 ? keep.data() + mask : nullptr;
-      auto run = [&](auto *kernel, const auto *keysAt, const auto *valuesAt) {
-        kernel(from, rowCount, headCount, heads * d, d, keysAt, d, valuesAt, dv, keys, d, dv, 0.2f, softcap, visible + row,
+      auto run = [&](auto *kernel, const auto *keysAt, const auto *valuesAt, int64_t more = 0) {
+        kernel(from, rowCount, headCount, heads * d, d, keysAt, d + more, valuesAt, dv + more, keys, d, dv, 0.2f, softcap, visible + row,
                window, adds, keeps, maskRow, maskHead, to, toRow, dv, round % 6 ? nullptr : sinks + head);
       };
-      if (half)
+      if (codes)
+        run(kernels->attention_i8, kCodes.data(), vCodes.data(), kCacheScaleBytes);
+      else if (half)
         run(kernels->attention_f16, kHalf.data(), vHalf.data());
       else
         run(kernels->attention_f32, k.data(), v.data());
@@ -209,6 +214,61 @@ TEST_P(Attention, ManyQueriesAreAsOneEach) {
             << "round " << round << " row " << row << " head " << head;
       }
   }
+}
+
+TEST_P(Attention, RowsOfCodesAreTheirDecodedRows) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (int64_t keys : {1, 33, 200})
+    for (int64_t rows : {1, 3, 20})
+      for (auto [d, dv] : {std::pair<int64_t, int64_t>{64, 64}, {5, 3}, {12, 33}, {130, 8}}) {
+        std::vector<float> q(size_t(rows * d)), k(size_t(keys * d)), v(size_t(keys * dv)), want(size_t(rows * dv)), out(want.size());
+        std::vector<int8_t> kCodes(size_t(keys * (d + kCacheScaleBytes))), vCodes(size_t(keys * (dv + kCacheScaleBytes)));
+        for (std::vector<float> *of : {&q, &k, &v})
+          for (float &x : *of)
+            x = normal(random);
+        kernels->append_i8(k.data(), d, keys, d, kCodes.data(), d + kCacheScaleBytes);
+        kernels->append_i8(v.data(), dv, keys, dv, vCodes.data(), dv + kCacheScaleBytes);
+        for (int64_t j = 0; j < keys; ++j) {
+          decodeCacheRow(&kCodes[size_t(j * (d + kCacheScaleBytes))], d, &k[size_t(j * d)]);
+          decodeCacheRow(&vCodes[size_t(j * (dv + kCacheScaleBytes))], dv, &v[size_t(j * dv)]);
+        }
+        kernels->attention_f32(q.data(), rows, 1, d, d, k.data(), d, v.data(), dv, keys, d, dv, 0.2f, 0, keys, 0, nullptr, nullptr,
+                               0, 0, want.data(), dv, dv, nullptr);
+        kernels->attention_i8(q.data(), rows, 1, d, d, kCodes.data(), d + kCacheScaleBytes, vCodes.data(), dv + kCacheScaleBytes,
+                              keys, d, dv, 0.2f, 0, keys, 0, nullptr, nullptr, 0, 0, out.data(), dv, dv, nullptr);
+        for (size_t i = 0; i < want.size(); ++i)
+          ASSERT_NEAR(want[i], out[i], 2e-5);
+      }
+}
+
+TEST_P(Attention, AppendWritesRowsAsTheyAreDefined) {
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  for (int64_t d : {1, 7, 8, 20, 64})
+    for (float extreme : {0.0f, 1.0f, 1e-44f, 3e-38f, 1e38f, INFINITY, -INFINITY, NAN}) {
+      std::vector<float> x(size_t(3 * d)), back(static_cast<size_t>(d));
+      for (float &value : x)
+        value = extreme == 0 ? 0 : normal(random) * (extreme < 1 ? extreme : 1);
+      x[size_t(2 * d - 1)] = extreme;
+      const int64_t row = d + kCacheScaleBytes;
+      std::vector<int8_t> codes(size_t(3 * row)), want(codes.size());
+      kernels->append_i8(x.data(), d, 3, d, codes.data(), row);
+      for (int64_t r = 0; r < 3; ++r)
+        encodeCacheRow(&x[size_t(r * d)], d, &want[size_t(r * row)]);
+      ASSERT_EQ(std::memcmp(codes.data(), want.data(), want.size()), 0) << d << " " << extreme;
+      // Rows that are read and written again have the same bytes.
+      decodeCacheRow(codes.data(), d, back.data());
+      encodeCacheRow(back.data(), d, want.data());
+      ASSERT_EQ(std::memcmp(codes.data(), want.data(), size_t(row)), 0) << d << " " << extreme;
+      std::vector<uint16_t> halves(size_t(3 * d));
+      kernels->append_f16(x.data(), d, 3, d, halves.data(), d);
+      for (size_t i = 0; i < x.size(); ++i)
+        if (x[i] == x[i])
+          ASSERT_EQ(halves[i], cacheHalf(x[i])) << x[i];
+        else
+          ASSERT_TRUE(std::isnan(halfToFloat(halves[i])));
+    }
 }
 
 TEST_P(Attention, NoKeysGiveZero) {

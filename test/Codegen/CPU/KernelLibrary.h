@@ -29,7 +29,8 @@ namespace otf::test {
   X(tiles_int8) X(tiles_int4) X(tiles_codebook2) X(tiles_grid8) X(tiles_grid8z) X(tiles_grid4z) X(tiles_grid2z)  \
   X(record_f32) X(record_i8) X(record_rotated) X(rotate)                                          \
   X(row_f32) X(row_f16) X(row_int8) X(row_int4) X(row_codebook2) X(row_ternary_sign)              \
-  X(norm) X(rope) X(append_f32) X(append_f16) X(attention_f32) X(attention_f16)                   \
+  X(norm) X(rope) X(append_f32) X(append_f16) X(append_i8) X(attention_f32) X(attention_f16) X(attention_i8)     \
+  X(attention_parts) X(attention_part_f32) X(attention_part_f16) X(attention_part_i8)             \
   X(exp) X(log) X(tanh) X(erf) X(sin) X(cos)
 
 struct Kernels {

@@ -108,9 +108,10 @@ std::vector<float> LevelTest::floats(size_t count, float low, float high) {
 }
 
 void runRange(otf_kernel kernel, const std::vector<const void *> &buffers,
-              const std::vector<int64_t> &dims, int64_t begin, int64_t end) {
-  static std::vector<char> memory(OTF_KERNEL_SCRATCH + 64);
+              const std::vector<int64_t> &dims, int64_t begin, int64_t end, otf_kernel_shared shared) {
+  static std::vector<char> memory(OTF_KERNEL_SCRATCH + 128);
   auto scratch = (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64;
+  *reinterpret_cast<otf_kernel_shared *>(scratch + OTF_KERNEL_SCRATCH) = shared;
   std::vector<void *> pointers;
   for (const void *buffer : buffers)
     pointers.push_back(const_cast<void *>(buffer));

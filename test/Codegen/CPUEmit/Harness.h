@@ -51,7 +51,7 @@ protected:
   return
 
 void runRange(otf_kernel kernel, const std::vector<const void *> &buffers,
-              const std::vector<int64_t> &dims, int64_t begin, int64_t end);
+              const std::vector<int64_t> &dims, int64_t begin, int64_t end, otf_kernel_shared shared = {});
 
 /// Runs [0, extent) into a fresh result of `count` elements, which is the last buffer; again in two
 /// calls, whose bytes must be the same; and checks that nothing past the result was written.

@@ -2,8 +2,11 @@
 //
 // rope, append and attention, on caches and tensors, in both layouts.
 
+#include "lib/Encoding/CacheRow.h"
 #include "test/Codegen/CPUEmit/Harness.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 
 namespace otf::test {
@@ -48,6 +51,20 @@ plan.kernel @attend_positions(%q: tensor<?x?x6x12xf32, #otf.dims<"d0", "d1">>, %
   %y = otf.attention %q, %k, %v mask %m {scale = 0.25 : f32, softcap = 3.0 : f32, positions_first} : (tensor<?x?x6x12xf32, #otf.dims<"d0", "d1">>, !otf.state<2x12xf16>,
       !otf.state<2x20xf16>, tensor<1x6x1x?xf32, #otf.dims<"d2">>) -> tensor<?x?x6x20xf32, #otf.dims<"d0", "d1">>
   plan.return %y : tensor<?x?x6x20xf32, #otf.dims<"d0", "d1">>
+}
+plan.kernel @append_codes(%p: !otf.state<2x12xi8>, %x: tensor<?x2x?x12xf32, #otf.dims<"d0", "d1">>) -> !otf.state<2x12xi8> {
+  %y = otf.append %p, %x : (!otf.state<2x12xi8>, tensor<?x2x?x12xf32, #otf.dims<"d0", "d1">>) -> !otf.state<2x12xi8>
+  plan.return %y : !otf.state<2x12xi8>
+}
+plan.kernel @attend_codes(%q: tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>, %k: !otf.state<2x12xi8>) -> tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">> {
+  %y = otf.attention %q, %k, %k {scale = 0.25 : f32} : (tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>, !otf.state<2x12xi8>, !otf.state<2x12xi8>)
+      -> tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>
+  plan.return %y : tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>
+}
+plan.kernel @attend_floats(%q: tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>, %k: !otf.state<2x12xf32>) -> tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">> {
+  %y = otf.attention %q, %k, %k {scale = 0.25 : f32} : (tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>, !otf.state<2x12xf32>, !otf.state<2x12xf32>)
+      -> tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>
+  plan.return %y : tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>
 }
 plan.kernel @attend_tensors(%q: tensor<?x6x?x12xf32, #otf.dims<"d0", "d1">>, %k: tensor<?x2x?x12xf32, #otf.dims<"d0", "d2">>, %v: tensor<?x2x?x20xf32, #otf.dims<"d0", "d2">>)
     -> tensor<?x6x?x20xf32, #otf.dims<"d0", "d1">> {
@@ -189,7 +206,7 @@ TEST_P(Heads, AttentionOnCaches) {
         whole.mask = [&](int64_t batch, int64_t, int64_t position, int64_t key) {
           return keep[(batch * s + position) * t + key] ? 0.0 : -INFINITY;
         };
-        whole.check(run<float>(attend, {q.data(), k.data(), v.data(), keep.data()}, dims, b * 6 * s,
+        whole.check(run<float>(attend, {q.data(), k.data(), v.data(), keep.data()}, dims, b * 6 * (s + 7),
                                b * 6 * s * 20));
 
         std::vector<float> bias = floats(6 * t);
@@ -200,8 +217,60 @@ TEST_P(Heads, AttentionOnCaches) {
         };
         halves.check(run<float>(attendPositions,
                                 {q.data(), halves.k.data(), halves.v.data(), bias.data()}, dims,
-                                b * 6 * s, b * 6 * s * 20));
+                                b * 6 * (s + 7), b * 6 * s * 20));
       }
+}
+
+// A cache of int8 gives what one of the decoded rows gives.
+TEST_P(Heads, CachesOfCodes) {
+  OTF_KERNEL(append, kernels, "append_codes");
+  OTF_KERNEL(attend, kernels, "attend_codes");
+  OTF_KERNEL(attendFloats, kernels, "attend_floats");
+  const int64_t row = 12 + kCacheScaleBytes;
+  for (int64_t b : {1, 2})
+    for (int64_t s : {1, 5, 40}) {
+      const int64_t capacity = s + 3;
+      std::vector<float> x = floats(b * 2 * s * 12), q = floats(b * 6 * s * 12), decoded(b * 2 * capacity * 12, 77);
+      std::vector<int8_t> cache(b * 2 * capacity * row);
+      std::vector<int64_t> dims{b, s, 0, capacity, b};
+      runRange(append, {cache.data(), x.data()}, dims, 0, b * 2 * s);
+      for (int64_t head = 0; head < b * 2; ++head)
+        for (int64_t position = 0; position < s; ++position) {
+          std::vector<int8_t> want(static_cast<size_t>(row));
+          encodeCacheRow(&x[(head * s + position) * 12], 12, want.data());
+          const int8_t *got = &cache[(head * capacity + position) * row];
+          ASSERT_EQ(0, std::memcmp(got, want.data(), want.size()));
+          decodeCacheRow(got, 12, &decoded[(head * capacity + position) * 12]);
+        }
+      auto y = run<float>(attend, {q.data(), cache.data()}, dims, b * 6 * (s + 7), b * 6 * s * 12);
+      auto want = run<float>(attendFloats, {q.data(), decoded.data()}, dims, b * 6 * (s + 7), b * 6 * s * 12);
+      for (size_t i = 0; i < y.size(); ++i)
+        ASSERT_NEAR(want[i], y[i], 1e-5);
+    }
+}
+
+// Threads that share one row's keys leave the bits of one that does not, whoever does what and when.
+TEST_P(Heads, PartsOfOneRow) {
+  OTF_KERNEL(attend, kernels, "attend_floats");
+  std::vector<std::byte> memory(1 << 20);
+  for (int64_t b : {1, 2})
+    for (int64_t past : {100, 511, 1000}) {
+      const int64_t capacity = past + 3, items = b * 6 * 8, size = b * 6 * 12;
+      std::vector<float> q = floats(size), k = floats(b * 2 * capacity * 12), alone(size), divided(size, 77);
+      std::vector<int64_t> dims{b, 1, past, capacity, b};
+      runRange(attend, {q.data(), k.data(), alone.data()}, dims, 0, items);
+      const otf_kernel_shared shared{memory.data(), int64_t(memory.size())};
+      for (auto [begin, end] : {std::pair<int64_t, int64_t>{30, items}, {0, 1}, {7, 30}, {1, 7}})
+        runRange(attend, {q.data(), k.data(), divided.data()}, dims, begin, end, shared);
+      ASSERT_EQ(0, std::memcmp(alone.data(), divided.data(), size_t(size) * 4)) << b << " " << past;
+      for (size_t i = 0; i < OTF_KERNEL_COUNTERS; ++i)
+        ASSERT_EQ(std::byte(0), memory[i]);
+      // No room: whole heads.
+      std::fill(divided.begin(), divided.end(), 77.0f);
+      for (auto [begin, end] : {std::pair<int64_t, int64_t>{30, items}, {0, 30}})
+        runRange(attend, {q.data(), k.data(), divided.data()}, dims, begin, end, {memory.data(), OTF_KERNEL_COUNTERS + 100});
+      ASSERT_EQ(0, std::memcmp(alone.data(), divided.data(), size_t(size) * 4)) << b << " " << past;
+    }
 }
 
 TEST_P(Heads, AttentionOnTensors) {

@@ -212,6 +212,30 @@ void otf_attention_i8(const float *q, int64_t rows, int64_t heads, int64_t qRowS
                        const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
                        float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
 
+/* One row's attention in parts, by several threads (AttentionParts.h); the bits are those of otf_attention. `scratch` is as in
+ * KernelABI.h. A problem is the query heads that share one key-value head of one batch entry.
+ *   otf_attention_parts   into how many parts each of `problems` is to be divided, `most` or 0: it stays whole, since there are
+ *                         several positions or few keys, or too little memory to share
+ *   otf_attention_part    parts first to last − 1 of `parts` of problem number `problem`. All parts of all problems are done within one
+ *                         step. The other parameters are those of otf_attention with one row, which sees all keys */
+int64_t otf_attention_parts(const void *scratch, int64_t positions, int64_t problems, int64_t heads, int64_t keys,
+                            int64_t dv, int64_t most);
+void otf_attention_part_f32(const float *q, int64_t heads, int64_t qHeadStride, const float *k, int64_t kStride,
+                            const float *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
+                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
+                            int64_t problem, int64_t parts, int64_t first, int64_t last);
+void otf_attention_part_f16(const float *q, int64_t heads, int64_t qHeadStride, const uint16_t *k, int64_t kStride,
+                            const uint16_t *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
+                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
+                            int64_t problem, int64_t parts, int64_t first, int64_t last);
+void otf_attention_part_i8(const float *q, int64_t heads, int64_t qHeadStride, const int8_t *k, int64_t kStride,
+                            const int8_t *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
+                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
+                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
+                            int64_t problem, int64_t parts, int64_t first, int64_t last);
+
 /* Scalar functions for generated loops: inlined, branch-free (exp, log, tanh, erf), so that loops
  * over them vectorise. Errors in units in the last place are in the tests. */
 float otf_exp(float x);

@@ -80,7 +80,7 @@ struct Scratch {
   Moments moments;
   uint32_t bins[kBins];
 };
-static_assert(sizeof(Scratch) <= 256 * 1024, "OTF_KERNEL_SCRATCH");
+static_assert(sizeof(Scratch) <= 256 * 1024 - 64, "OTF_KERNEL_SCRATCH");
 
 } // namespace
 
