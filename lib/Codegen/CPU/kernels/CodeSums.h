@@ -70,7 +70,7 @@ inline void codeSums(const Codec &codec, const uint8_t *tile, int64_t tileBytes,
         for (int t = 0; t < tiles; ++t)
           codec.steps(tile + (tiles * j + t) * tileBytes + (first + c) * Codec::chunkBytes, w[t]);
         panel[c][j].make(w);
-        start[j] += panel[c][j].first();
+        start[j] += panel[c][j].first(Integers{});
       }
     bool last = first + chunks == layout.chunks;
     auto halves = [&](int64_t row, int j, int t) { return acc + 8 * ((tiles * j + t) * m + row); };
@@ -91,7 +91,7 @@ inline void codeSums(const Codec &codec, const uint8_t *tile, int64_t tileBytes,
         for (int j = 0; j < NP; ++j) {
           Integers whole = sum[i][j];
           if (last)
-            whole = Integers(__builtin_convertvector(codec.exact(whole, xSum - Integers{}), Floats));
+            whole = Integers(__builtin_convertvector(whole + codec.offset() * xSum, Floats));
           for (int t = 0; t < tiles; ++t)
             __builtin_memcpy(halves(row + i, j, t), reinterpret_cast<const int32_t *>(&whole) + 8 * t, 32);
         }

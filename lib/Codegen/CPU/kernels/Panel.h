@@ -9,8 +9,9 @@
 //   tiles                      that a vector spans
 //   offset                     whether a codec's exact() may want Σ x
 //   make(w)                    from the eight steps of each tile, as the codec's steps() gives them
-//   first(), add(sum, s, x), last(sum)   the exact sum of a chunk; x is the four activations of
-//   step s, in every lane
+//   start(n)                   what every lane of a sum begins with that is to have n more
+//   first(start), add(sum, s, x, widening), last(sum)   the exact sum of a chunk; x is the four
+//   activations of step s, in every lane; widening: what pairs of products are multiplied by, as i16
 #ifndef OTF_CODEGEN_CPU_PANEL_H
 #define OTF_CODEGEN_CPU_PANEL_H
 
@@ -28,13 +29,16 @@ struct UnsignedPanel {
   using Floats = float __attribute__((vector_size(64)));
   static constexpr int tiles = 2;
   static constexpr bool offset = true; // of the codes of signed weights
+  static constexpr bool unrolls = false, pairsSteps = false;
+  static constexpr int32_t middle = 0;
   __m512i codes[kSteps];
 
   void make(const __m256i (&u)[tiles][kSteps]) {
     for (int s = 0; s < kSteps; ++s)
       codes[s] = _mm512_inserti64x4(_mm512_castsi256_si512(u[0][s]), u[1][s], 1);
   }
-  Integers first() const { return Integers{}; }
+  static int32_t start(int32_t n) { return n; }
+  static Integers first(Integers start) { return start; }
   Integers add(Integers sum, int s, Integers x, Integers) const {
     return Integers(_mm512_dpbusd_epi32(__m512i(sum), codes[s], __m512i(x)));
   }
@@ -49,7 +53,8 @@ struct EightLanes {
   using Integers = int32_t __attribute__((vector_size(32)));
   using Floats = float __attribute__((vector_size(32)));
   static constexpr int tiles = 1;
-  static constexpr bool offset = false;
+  static constexpr bool offset = false, unrolls = false, pairsSteps = false;
+  static constexpr int32_t middle = 0;
 };
 
 /// Signed bytes. Without VNNI the unsigned side of a product has 7 bits, so |w| stands there and
@@ -70,7 +75,8 @@ struct SignedPanel : EightLanes {
     }
     negatives = widen(pairs);
   }
-  Integers first() const { return Integers(negatives); }
+  static int32_t start(int32_t) { return 0; }
+  Integers first(Integers) const { return Integers(negatives); }
   Integers add(Integers sum, int s, Integers x, Integers ones) const {
     __m256i pairs = _mm256_maddubs_epi16(magnitude[s], _mm256_xor_si256(__m256i(x), mask[s]));
     return sum + Integers(_mm256_madd_epi16(pairs, __m256i(ones)));
@@ -78,25 +84,47 @@ struct SignedPanel : EightLanes {
   static Integers last(Integers sum) { return sum; }
 };
 
-/// Unsigned bytes of 7 bits.
-struct SevenBitPanel : EightLanes {
+struct UnsignedBytes : EightLanes {
   __m256i codes[kSteps];
 
   void make(const __m256i (&u)[tiles][kSteps]) {
     for (int s = 0; s < kSteps; ++s)
       codes[s] = u[0][s];
   }
-  Integers first() const { return Integers{}; }
-  Integers add(Integers sum, int s, Integers x, Integers ones) const {
-    __m256i pairs = _mm256_maddubs_epi16(codes[s], __m256i(x));
-    return sum + Integers(_mm256_madd_epi16(pairs, __m256i(ones)));
-  }
-  static Integers last(Integers sum) { return sum; }
 };
 
-/// Unsigned bytes of 4 bits: eight steps fit 16 bits (8 · 2 · 15 · 128 = 30,720), so one widening a
-/// chunk is enough.
-struct NibblePanel : SevenBitPanel {
+/// Unsigned bytes of 7 bits. Less 63 they are from -63 to 64, and the products of two steps fit 16
+/// bits (-32,768 = 4 · 64 · -128 to 32,512 = 4 · 64 · 127), so one widening serves two steps, and 63
+/// times their activations comes off before it: what stands in 16 bits until then may wrap around.
+struct SevenBitPanel : UnsignedBytes {
+  static constexpr bool pairsSteps = true;
+  static constexpr int32_t middle = 63;
+  static int32_t start(int32_t n) { return n; }
+  static Integers first(Integers start) { return start; }
+  /// Steps s and s + 1; `less` is -63 times their activations, in each 16 bits those of the products there.
+  Integers addTwo(Integers sum, int s, Integers x, Integers next, Integers less, Integers widening) const {
+    __m256i pairs = _mm256_add_epi16(__m256i(less), _mm256_maddubs_epi16(codes[s], __m256i(x)));
+    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[s + 1], __m256i(next)));
+    return sum + Integers(_mm256_madd_epi16(pairs, __m256i(widening)));
+  }
+  static Integers last(Integers sum) { return sum; }
+  /// `less` of each two steps, of 32 activations.
+  static void middles(const int8_t *x, int32_t *less) {
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), loadBytes(x));
+    __m128 low = _mm_castsi128_ps(_mm256_castsi256_si128(pairs)), high = _mm_castsi128_ps(_mm256_extracti128_si256(pairs, 1));
+    __m128i sums = _mm_add_epi16(_mm_castps_si128(_mm_shuffle_ps(low, high, 0x88)), _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd)));
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(less), _mm_mullo_epi16(sums, _mm_set1_epi16(-middle)));
+  }
+};
+
+/// Unsigned bytes of 4 bits: eight steps fit 16 bits, so one widening a chunk is enough. The offset
+/// of a codec, even and from -8 to 0, is there from the beginning, a half in either 16 bits of a
+/// lane: what comes before may wrap around, the end does not. A half is Σ (u + offset / 2) x over 16
+/// columns and offset / 2 · Σ x over the others, at most 16 · 128 · (11 + 4) = 30,720.
+struct NibblePanel : UnsignedBytes {
+  static constexpr bool unrolls = true;
+  static int32_t start(int32_t n) { return int32_t(uint32_t(uint16_t(n / 2)) * 0x10001u); }
+  static Integers first(Integers start) { return start; }
   Integers add(Integers sum, int s, Integers x, Integers) const {
     return Integers(_mm256_add_epi16(__m256i(sum), _mm256_maddubs_epi16(codes[s], __m256i(x))));
   }
@@ -116,32 +144,47 @@ inline void forPowersOfRows(int64_t m, Body body, int64_t first = 0) {
     forPowersOfRows<MR / 2>(m, body, first);
 }
 
-/// sum[i][j] of row i, whose 32 activations are at x + i·stride, and panel j. The loop over steps
-/// stays one: with all eight in sight, the compiler keeps panels in registers that it does not
-/// have, and spills sums.
+/// sum[i][j] += of row i, whose 32 activations are at x + 32 i, and panel j; `less`: of row i at 4 i, as SevenBitPanel says.
+/// Unrolled, steps must not be in sight together: the compiler would keep panels in registers that it does not have, and spill sums.
 template <int MR, int NP, typename Panel>
-inline void panelSums(const Panel (&panel)[NP], const int8_t *x, int64_t stride,
-                      typename Panel::Integers (&sum)[MR][NP]) {
-  for (int i = 0; i < MR; ++i)
-    for (int j = 0; j < NP; ++j)
-      sum[i][j] = panel[j].first();
-  // Opaque, or the compiler, short of registers, loads this constant for every product.
-  typename Panel::Integers ones = 0x10001 - typename Panel::Integers{};
-  if constexpr (sizeof(ones) == 32)
-    asm("" : "+x"(ones));
+[[gnu::always_inline]] inline void panelSums(const Panel (&panel)[NP], const int8_t *x, [[maybe_unused]] const int32_t *less,
+                                             typename Panel::Integers (&sum)[MR][NP], typename Panel::Integers widening) {
+  using Integers = typename Panel::Integers;
+  auto four = [&](int i, int s) {
+    int32_t activations;
+    __builtin_memcpy(&activations, x + 32 * i + 4 * s, 4);
+    return activations - Integers{};
+  };
+  if constexpr (Panel::pairsSteps) {
 #pragma clang loop unroll(disable)
-  for (int s = 0; s < kSteps; ++s)
+    for (int s = 0; s < kSteps; s += 2)
 #pragma clang loop unroll(full)
-    for (int i = 0; i < MR; ++i) {
-      int32_t four;
-      __builtin_memcpy(&four, x + i * stride + 4 * s, 4);
-      typename Panel::Integers xi = four - typename Panel::Integers{};
-      for (int j = 0; j < NP; ++j)
-        sum[i][j] = panel[j].add(sum[i][j], s, xi, ones);
+      for (int i = 0; i < MR; ++i) {
+        Integers xi = four(i, s), next = four(i, s + 1), off = less[4 * i + s / 2] - Integers{};
+        for (int j = 0; j < NP; ++j)
+          sum[i][j] = panel[j].addTwo(sum[i][j], s, xi, next, off, widening);
+      }
+  } else {
+    auto step = [&](int s) {
+#pragma clang loop unroll(full)
+      for (int i = 0; i < MR; ++i) {
+        Integers xi = four(i, s);
+        for (int j = 0; j < NP; ++j)
+          sum[i][j] = panel[j].add(sum[i][j], s, xi, widening);
+      }
+    };
+    if constexpr (Panel::unrolls) {
+#pragma clang loop unroll(full)
+      for (int s = 0; s < kSteps; ++s) {
+        asm volatile("" : : "r"(panel) : "memory");
+        step(s);
+      }
+    } else {
+#pragma clang loop unroll(disable)
+      for (int s = 0; s < kSteps; ++s)
+        step(s);
     }
-  for (int i = 0; i < MR; ++i)
-    for (int j = 0; j < NP; ++j)
-      sum[i][j] = Panel::last(sum[i][j]);
+  }
 }
 
 } // namespace otf::cpu

@@ -26,14 +26,16 @@ struct Table {
   explicit Table(uint32_t table) {
     low = entry(table, 0);
     int32_t high = low;
-    bool even = true;
+    [[maybe_unused]] bool even = true;
     for (int q = 1; q < 4; ++q) {
       int32_t e = entry(table, q);
       low = e < low ? e : low;
       high = e > high ? e : high;
       even &= ((e - entry(table, 0)) & 1) == 0;
     }
+#ifndef __AVX512VNNI__ // which has room for 8 bits
     factor = high - low > 127 && even ? 2 : 1;
+#endif
     uint32_t u = 0;
     for (int q = 0; q < 4; ++q)
       u |= uint32_t((entry(table, q) - low) / factor) << 8 * q;
@@ -78,9 +80,8 @@ template <EncodingKind kind> struct OffsetTile {
   void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
     forSteps<codes>(chunk, table.bytes, [&](int step, __m256i u) { w[step] = u; });
   }
-  template <typename V> V exact(V sum, V xSum) const {
-    return (sum << (table.factor - 1)) + xSum * table.low;
-  }
+  int32_t offset() const { return table.low; }
+  int32_t factor() const { return codes ? 1 : table.factor; }
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],
@@ -137,7 +138,8 @@ struct SignedTile {
   void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
     forSteps<false>(chunk, bytes, [&](int step, __m256i entries) { w[step] = entries; });
   }
-  template <typename V> V exact(V sum, V) const { return sum; }
+  static constexpr int32_t offset() { return 0; }
+  static constexpr int32_t factor() { return 1; }
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&)[MR],

@@ -24,7 +24,8 @@ template <EncodingKind kind> struct Int4Tile {
       w[4 + v] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
     }
   }
-  template <typename V> V exact(V sum, V xSum) const { return sum - (xSum << 3); }
+  static constexpr int32_t offset() { return -8; }
+  static constexpr int32_t factor() { return 1; }
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],

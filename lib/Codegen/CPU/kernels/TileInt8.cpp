@@ -61,15 +61,16 @@ template <EncodingKind kind> struct Int8Tile {
     for (int s = 0; s < kSteps; ++s)
       w[s] = _mm256_xor_si256(loadBytes(chunk + 32 * s), _mm256_set1_epi8(-128));
   }
-  template <typename V> V exact(V sum, V xSum) const { return sum - (xSum << 7); }
+  static constexpr int32_t offset() { return -128; }
 #else
   using Panel = SignedPanel;
   void steps(const uint8_t *chunk, __m256i (&w)[kSteps]) const {
     for (int s = 0; s < kSteps; ++s)
       w[s] = loadBytes(chunk + 32 * s);
   }
-  template <typename V> V exact(V sum, V) const { return sum; }
+  static constexpr int32_t offset() { return 0; }
 #endif
+  static constexpr int32_t factor() { return 1; }
 
   template <int MR>
   void dot(const uint8_t *chunk, const int8_t *x, int64_t stride, const int32_t (&sum)[MR],

@@ -132,7 +132,8 @@ template <EncodingKind kind> struct PlanesTile {
       }
     }
   }
-  template <typename V> V exact(V sum, V xSum) const { return sum - xSum * planesCode(kind).offset; }
+  static constexpr int32_t offset() { return -planesCode(kind).offset; }
+  static constexpr int32_t factor() { return 1; }
 
   static void fewRows(const uint8_t *tile, int64_t tileBytes, int64_t tiles, const uint8_t *rec, int64_t stride, int64_t m,
                       int64_t kb, int64_t group, int64_t outliers, float *acc) {
