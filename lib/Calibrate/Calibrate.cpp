@@ -157,6 +157,7 @@ CompileStatus Calibration::run(std::string &made) {
   compiled.output = output + "." + std::to_string(getpid()) + ".plan";
   compiled.recipe = llvm::cantFail(findRecipe("none"));
   compiled.threads = options.threads;
+  compiled.cpuLevels = {"native"}; // it runs here and nowhere else
   compiled.observed = &weights;
   compiled.quiet = true;
   if (CompileStatus status = compile(compiled); status != CompileStatus::done)

@@ -242,6 +242,7 @@ CompileStatus Measurement::run(std::string &made) {
   floats.recipe = llvm::cantFail(findRecipe("none"));
   floats.recipe.linear = floats.recipe.vocabulary = "f32"; // codes of the file become floats too
   floats.threads = options.threads;
+  floats.cpuLevels = {"native"}; // it runs here and nowhere else
   floats.quiet = floats.keepNorms = true;
   if (CompileStatus status = compile(floats); status != CompileStatus::done)
     return status;

@@ -284,7 +284,7 @@ LogicalResult Compilation::emitPlan() {
   CudaCode cuda;
   if (options.cpu) {
     progress.show("generating code for cpu");
-    FailureOr<std::vector<CodeBlob>> generated = generateCpu(*module);
+    FailureOr<std::vector<CodeBlob>> generated = generateCpu(*module, options.cpuLevels);
     if (failed(generated))
       return failure();
     objects = std::move(*generated);
@@ -301,7 +301,7 @@ LogicalResult Compilation::emitPlan() {
     if (options.strictPlacement && failed(refuseHost(cuda.host)))
       return failure();
     if (!options.cpu && !cuda.host.empty()) {
-      FailureOr<std::vector<CodeBlob>> generated = generateHost(*module, cuda.host);
+      FailureOr<std::vector<CodeBlob>> generated = generateHost(*module, cuda.host, options.cpuLevels);
       if (failed(generated))
         return failure();
       objects = std::move(*generated);
@@ -412,7 +412,7 @@ CompileStatus Compilation::run() {
     }));
   }
   case Emit::llvm: {
-    FailureOr<std::string> text = generateLlvmText(*module);
+    FailureOr<std::string> text = generateLlvmText(*module, options.cpuLevels.front());
     return status(failed(text) ? failure() : emitText([&](auto &out) { out << *text; }));
   }
   case Emit::plan:

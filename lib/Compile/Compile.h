@@ -31,6 +31,7 @@ struct CompileOptions {
   Recipe recipe;
   Emit emit = Emit::plan;
   bool cpu = true, cuda = false;
+  std::vector<std::string> cpuLevels = {"avx2", "avx512vnni"}; ///< instruction sets that code is for; "native": what this machine runs best
   std::vector<std::string> cudaArchitectures; ///< "sm_90"; only with cuda
   bool strictPlacement = false; ///< a kernel that the host would have to run for the GPU is an error
   bool dryRun = false; ///< do all the work and say what the plan would be, but write none

@@ -6,6 +6,7 @@
 
 #include "lib/Codegen/CPU/CompileObject.h"
 #include "lib/Codegen/CUDA/EmitKernel.h"
+#include "runtime/CPU/Levels.h"
 #include "runtime/CUDA/Nvrtc.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -17,28 +18,47 @@ using namespace mlir;
 
 namespace otf {
 
-FailureOr<std::vector<CodeBlob>> generateCpu(ModuleOp planned) {
+/// "native" by its name.
+static FailureOr<std::string> resolve(ModuleOp planned, StringRef level) {
+  if (level != "native")
+    return level.str();
+  std::string_view native = runtime::nativeLevel();
+  if (native.empty())
+    return emitError(UnknownLoc::get(planned.getContext()))
+           << "cpu: this processor runs none of the instruction sets that there is code for: AVX2, FMA, F16C and BMI2 are the least (name those of another machine by --cpu-arch)";
+  return std::string(native);
+}
+
+FailureOr<std::vector<CodeBlob>> generateCpu(ModuleOp planned, ArrayRef<std::string> levels) {
   std::vector<CodeBlob> objects;
-  for (const char *level : {"avx2", "avx512vnni"}) {
-    FailureOr<std::string> object = cpu::compileObject(planned, level);
+  for (const std::string &named : levels) {
+    FailureOr<std::string> level = resolve(planned, named);
+    if (failed(level))
+      return failure();
+    if (llvm::any_of(objects, [&](const CodeBlob &object) { return object.level == *level; }))
+      continue;
+    FailureOr<std::string> object = cpu::compileObject(planned, *level);
     if (failed(object))
       return failure();
-    objects.push_back({level, std::move(*object)});
+    objects.push_back({*level, std::move(*object)});
   }
   return objects;
 }
 
 FailureOr<std::vector<CodeBlob>>
-generateHost(ModuleOp planned, const std::map<std::string, std::string> &host) {
+generateHost(ModuleOp planned, const std::map<std::string, std::string> &host, ArrayRef<std::string> levels) {
   OwningOpRef<ModuleOp> some = planned.clone();
   for (auto kernel : llvm::make_early_inc_range(some->getOps<plan::KernelOp>()))
     if (!host.count(kernel.getSymName().str()))
       kernel.erase();
-  return generateCpu(*some);
+  return generateCpu(*some, levels);
 }
 
-FailureOr<std::string> generateLlvmText(ModuleOp planned) {
-  return cpu::emitLlvmText(planned, "avx2", cpu::LlvmStage::Optimised);
+FailureOr<std::string> generateLlvmText(ModuleOp planned, StringRef named) {
+  FailureOr<std::string> level = resolve(planned, named);
+  if (failed(level))
+    return failure();
+  return cpu::emitLlvmText(planned, *level, cpu::LlvmStage::Optimised);
 }
 
 

@@ -26,15 +26,15 @@ struct CudaCode {
   std::vector<MergedStep> merged;
 };
 
-/// Shared objects for every instruction set level.
-mlir::FailureOr<std::vector<CodeBlob>> generateCpu(mlir::ModuleOp planned);
+/// A shared object for each instruction set level ("avx2"; "native" is what this machine runs best).
+mlir::FailureOr<std::vector<CodeBlob>> generateCpu(mlir::ModuleOp planned, llvm::ArrayRef<std::string> levels);
 
 /// The same of the kernels in `host` alone.
 mlir::FailureOr<std::vector<CodeBlob>>
-generateHost(mlir::ModuleOp planned, const std::map<std::string, std::string> &host);
+generateHost(mlir::ModuleOp planned, const std::map<std::string, std::string> &host, llvm::ArrayRef<std::string> levels);
 
-/// LLVM IR of the first level, as text.
-mlir::FailureOr<std::string> generateLlvmText(mlir::ModuleOp planned);
+/// LLVM IR of a level, as text.
+mlir::FailureOr<std::string> generateLlvmText(mlir::ModuleOp planned, llvm::StringRef level);
 
 /// The CUDA source, and a cubin for each architecture ("sm_90"). `missing` becomes true where the
 /// failure is this machine's: there is no NVRTC on it.

@@ -3,6 +3,7 @@
 // The CPU as a device. Weights are used where the plan is mapped. A launch is one run of a team of
 // threads, which take pieces of one step after another.
 #include "include/otf/KernelABI.h"
+#include "runtime/CPU/Levels.h"
 #include "runtime/CPU/SharedObject.h"
 #include "runtime/CPU/Team.h"
 #include "runtime/Device.h"
@@ -17,21 +18,6 @@
 namespace otf::runtime {
 namespace {
 
-bool supports(std::string_view level) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
-  if (level == "avx2")
-    return avx2;
-  if (level == "avx512vnni")
-    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512vnni");
-#endif
-  return false;
-}
-
 uint64_t nanoseconds() {
   return uint64_t(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
@@ -45,9 +31,9 @@ public:
   Status load(std::string_view wanted) {
     const CodeInfo *code = nullptr;
     std::string levels;
-    for (std::string_view level : {"avx512vnni", "avx2"})
+    for (std::string_view level : kCpuLevels)
       for (const CodeInfo &c : plan.objects)
-        if (c.level == level && !code && (wanted.empty() ? supports(level) : level == wanted))
+        if (c.level == level && !code && (wanted.empty() ? supportsLevel(level) : level == wanted))
           code = &c;
     for (const CodeInfo &c : plan.objects)
       levels += cat(levels.empty() ? "" : ", ", c.level);
@@ -59,7 +45,7 @@ public:
     if (!code)
       return deviceError("device 'cpu': the plan has code for ", levels,
                          ", and this processor runs none of it: AVX2, FMA, F16C and BMI2 are the least (use another machine)");
-    if (!supports(code->level))
+    if (!supportsLevel(code->level))
       return deviceError("device 'cpu': this processor has no ", code->level);
     level = code->level;
     OTF_TRY(object.load(code->bytes));

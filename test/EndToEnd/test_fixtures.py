@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiny models by real exporters against what ONNX Runtime made of them, without quantization."""
 import json
+import pathlib
+import subprocess
+import tempfile
 import unittest
 
 import numpy as np
@@ -79,6 +82,23 @@ class Decoders(unittest.TestCase):
                 count = lambda op: text.count(f" otf.{op} ")
                 self.assertEqual([linears, 1, 5, 4, 4, 2, 2, 4], [count(op) for op in (
                     "linear", "embedding", "norm", "rope", "append", "attention", "gated_activation", "state")])
+
+
+    def test_code_for_each_instruction_set(self):
+        """All of them by default, and where one is named that one."""
+        model = otf.fixtures / "digits" / "model.onnx"
+        with tempfile.TemporaryDirectory() as folder:
+            def levels(*flags):
+                plan = pathlib.Path(folder) / "p.plan"
+                subprocess.run([otf.tool("otf-compile"), model, "-o", plan, "--recipe=rtn8", *flags], check=True, stdout=subprocess.DEVNULL)
+                return [code["level"] for code in json.loads(otf.succeed(otf.tool("otf-exec"), "info", plan, "--json"))["code"]]
+            both = ["avx2", "avx512vnni"]
+            self.assertEqual(both, levels())
+            self.assertEqual(both[1:], levels("--cpu-arch=avx512vnni"))
+            native = levels("--cpu-arch=native")
+            self.assertIn(native, (both[:1], both[1:]))
+            self.assertIn(f"cpu ({native[0]})", otf.succeed(otf.tool("otf-exec"), "info", otf.plan(model)))
+            self.assertEqual(["avx2"] if native == ["avx2"] else both, levels("--cpu-arch=avx2,native,avx2"))
 
 
 class Digits(unittest.TestCase):

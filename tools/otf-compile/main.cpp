@@ -66,6 +66,12 @@ static int parseAndRun(int argc, char **argv) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  app.add_option("--cpu-arch", options.cpuLevels,
+                 "instruction sets to put code for in the plan: avx2,avx512vnni by default; native: the best that this machine runs, "
+                 "in half the time")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"avx2", "avx512vnni", "native"}).description(""));
   auto *architectures =
       app.add_option("--cuda-arch", options.cudaArchitectures,
                      "cubins to put in the plan: sm_75,sm_86,sm_89,sm_90,sm_120 by default with "
