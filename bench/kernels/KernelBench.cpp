@@ -74,7 +74,9 @@ double now() {
   return double(time.tv_sec) * 1e9 + double(time.tv_nsec);
 }
 
-/// Bytes a nanosecond of a loop that only loads and adds, with four independent vectors.
+/// Bytes a nanosecond of a loop that only loads and adds, with four independent vectors. Not that of runtime/CPU/Ceilings.h: this
+/// one is of one thread, in its own processor time, and of the same memory and round as the kernel beside it, so that who else uses
+/// the machine slows down both.
 __attribute__((target("avx2"))) double readBandwidth(const uint8_t *bytes, int64_t size) {
   using Vector = uint64_t __attribute__((vector_size(32)));
   const auto *v = reinterpret_cast<const Vector *>(bytes);

@@ -10,7 +10,7 @@ namespace otf::plan {
 
 /// i64: launches of one unit may run together where they have one row, so what one of them reads or writes is alive while any of them
 /// runs. A unit is consecutive launches; the first may be a prologue that the others read the record of, and only they.
-inline constexpr llvm::StringLiteral kUnitAttribute = "plan.unit";
+inline constexpr llvm::StringLiteral kLaunchUnitAttribute = "plan.unit";
 
 /// i64: launches of a unit with the same number become one, which does the unit's prologue too.
 inline constexpr llvm::StringLiteral kMergedAttribute = "plan.merged";

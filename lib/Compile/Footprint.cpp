@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/Compile/Footprint.h"
 
+#include "lib/Compile/PlanTypes.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -35,7 +37,7 @@ public:
     return fits ? scaled : 0;
   }
   uint64_t bytes(model::ElementType type, const std::vector<model::Size> &shape) {
-    uint64_t product = elementBytes(type);
+    auto product = uint64_t(elementBytes(type));
     for (const model::Size &extent : shape)
       product = (*this)(extent, product);
     return product;
@@ -45,26 +47,6 @@ public:
   bool fits = true;
 
 private:
-  static uint64_t elementBytes(model::ElementType type) {
-    using enum model::ElementType;
-    switch (type) {
-    case f64:
-    case i64:
-    case u64:
-      return 8;
-    case f32:
-    case i32:
-    case u32:
-      return 4;
-    case f16:
-    case bf16:
-    case i16:
-    case u16:
-      return 2;
-    default:
-      return 1;
-    }
-  }
   std::vector<int64_t> values;
 };
 

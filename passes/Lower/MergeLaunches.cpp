@@ -224,7 +224,7 @@ bool Unit::isClosed() {
 void Unit::mark(int64_t unit, int64_t &merged) {
   Builder builder(launches.front().op.getContext());
   for (Launch &launch : launches) {
-    launch.op->setAttr(plan::kUnitAttribute, builder.getI64IntegerAttr(unit));
+    launch.op->setAttr(plan::kLaunchUnitAttribute, builder.getI64IntegerAttr(unit));
     launch.op->setAttr(plan::kRowsAttribute, builder.getStringAttr(launch.rows.str()));
     if (isa<PrologueOp>(launch.root))
       continue;

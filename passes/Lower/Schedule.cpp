@@ -90,14 +90,14 @@ SmallVector<Life> livesIn(func::FuncOp function) {
   DenseMap<int64_t, std::pair<int64_t, int64_t>> units;
   int64_t number = 0;
   function.walk([&](Operation *step) {
-    if (auto unit = step->getAttrOfType<IntegerAttr>(plan::kUnitAttribute))
+    if (auto unit = step->getAttrOfType<IntegerAttr>(plan::kLaunchUnitAttribute))
       units.try_emplace(unit.getInt(), number, number).first->second.second = number;
     ++number;
   });
   number = 0;
   function.walk([&](Operation *step) {
     std::pair<int64_t, int64_t> span(number, number);
-    if (auto unit = step->getAttrOfType<IntegerAttr>(plan::kUnitAttribute))
+    if (auto unit = step->getAttrOfType<IntegerAttr>(plan::kLaunchUnitAttribute))
       span = units[unit.getInt()];
     if (isa<plan::LaunchOp, plan::BindOp, plan::BranchOp>(step))
       for (Value buffer : step->getOperands())

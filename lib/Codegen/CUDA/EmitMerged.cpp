@@ -228,7 +228,7 @@ void emitMerged(ModuleOp planned, CudaSource &source) {
   DenseMap<int64_t, plan::LaunchOp> prologues;
   llvm::MapVector<int64_t, llvm::MapVector<int64_t, MergedLaunch>> units;
   planned.walk([&](plan::LaunchOp launch) {
-    auto unit = launch->getAttrOfType<IntegerAttr>(plan::kUnitAttribute);
+    auto unit = launch->getAttrOfType<IntegerAttr>(plan::kLaunchUnitAttribute);
     auto number = launch->getAttrOfType<IntegerAttr>(plan::kMergedAttribute);
     if (!unit)
       return;
