@@ -3,7 +3,7 @@
 
 #include "runtime/Divergence.h"
 
-#include <atomic>
+#include <algorithm>
 #include <cmath>
 
 namespace otf {
@@ -19,10 +19,10 @@ static constexpr size_t kUnscored = 8; // an eighth
 Result<std::unique_ptr<Loss>> Loss::create(runtime::Session &session, bool isText,
                                            unsigned threads) {
   std::unique_ptr<Loss> loss(new Loss(session));
-  auto pool = runtime::ThreadPool::create(threads);
-  if (!pool.ok())
-    return pool.status();
-  loss->pool = std::move(pool.value());
+  auto team = runtime::Team::create(threads);
+  if (!team.ok())
+    return team.status();
+  loss->team = std::move(team.value());
   if (isText)
     for (size_t i = 0; i < session.plan.outputs.size(); ++i)
       if (session.plan.outputs[i].name == "logits" &&
@@ -51,27 +51,6 @@ Status Loss::read(std::vector<std::vector<float>> &outputs) {
 
 Status Loss::remember() { return read(samples.emplace_back()); }
 
-namespace {
-
-struct Rows {
-  std::span<const float> reference, now;
-  size_t width, first;
-  std::vector<double> divergences;
-  std::atomic<size_t> next{0};
-
-  static void work(void *self, unsigned) {
-    auto &rows = *static_cast<Rows *>(self);
-    for (size_t i; (i = rows.next++) < rows.divergences.size();) {
-      size_t at = (rows.first + i) * rows.width;
-      auto compared = runtime::comparePredictions(rows.reference.subspan(at, rows.width),
-                                                  rows.now.subspan(at, rows.width), 0);
-      rows.divergences[i] = compared ? compared->divergence : HUGE_VAL;
-    }
-  }
-};
-
-} // namespace
-
 Status Loss::add(size_t index) {
   std::vector<std::vector<float>> outputs;
   OTF_TRY(read(outputs));
@@ -81,16 +60,18 @@ Status Loss::add(size_t index) {
       return badInput("the outputs of one sample differ in size from run to run, so nothing tells "
                       "what errors cost");
   if (logits) {
-    Rows rows;
-    rows.reference = before[0], rows.now = outputs[0];
-    rows.width = size_t(session.outputShape(*logits).back());
-    size_t total = rows.now.size() / std::max<size_t>(rows.width, 1);
-    rows.first = total / kUnscored;
-    rows.divergences.resize(total - rows.first);
-    pool->run(Rows::work, &rows);
-    for (double divergence : rows.divergences)
+    std::span<const float> reference = before[0], now = outputs[0];
+    const size_t width = size_t(session.outputShape(*logits).back());
+    const size_t total = now.size() / std::max<size_t>(width, 1), first = total / kUnscored;
+    std::vector<double> divergences(total - first);
+    team->run(int64_t(divergences.size()), [&](int64_t i) {
+      const size_t at = (first + size_t(i)) * width;
+      auto compared = runtime::comparePredictions(reference.subspan(at, width), now.subspan(at, width), 0);
+      divergences[size_t(i)] = compared ? compared->divergence : HUGE_VAL;
+    });
+    for (double divergence : divergences)
       sum += divergence;
-    count += double(rows.divergences.size());
+    count += double(divergences.size());
     return {};
   }
   double error = 0, square = 0;

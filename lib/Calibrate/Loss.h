@@ -4,8 +4,8 @@
 #ifndef OTF_LIB_CALIBRATE_LOSS_H
 #define OTF_LIB_CALIBRATE_LOSS_H
 
+#include "runtime/CPU/Team.h"
 #include "runtime/Session.h"
-#include "runtime/ThreadPool.h"
 
 #include <memory>
 #include <vector>
@@ -34,7 +34,7 @@ private:
 
   runtime::Session &session;
   std::optional<size_t> logits;
-  std::unique_ptr<runtime::ThreadPool> pool;
+  std::unique_ptr<runtime::Team> team;
   std::vector<std::vector<std::vector<float>>> samples; // outputs of each
   double sum = 0, count = 0;
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/CPU/Ceilings.h"
 
-#include "runtime/ThreadPool.h"
+#include "runtime/CPU/Team.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -75,89 +76,77 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni"))) uint64_t multipl
 }
 #endif
 
-struct Job {
-  std::byte *memory;
-  size_t share;    // bytes that a thread reads of a slice
-  size_t slice = 0, slices;
-  uint64_t (*read)(const std::byte *, size_t);
-  uint64_t (*multiply)(int64_t);
-  std::atomic<uint64_t> sink{0}; // or the loops would be left out
-};
+std::atomic<uint64_t> sink; // or the loops would be left out
 
-/// The fastest pass.
-double best(ThreadPool &pool, Job &job, void (*pass)(void *, unsigned)) {
+/// The fastest pass: function(part, pass) for as many parts as there are threads, whoever takes which, as with a plan's weights.
+template <typename Function> double best(Team &team, const Function &function) {
   double least = 1e30;
-  for (int i = 0; i < kPasses; ++i) {
-    job.slice = size_t(i) % job.slices;
+  for (int pass = 0; pass < kPasses; ++pass) {
     double start = seconds();
-    pool.run(pass, &job);
+    team.run(team.size(), [&](int64_t part) { sink += function(size_t(part), size_t(pass)); });
     least = std::min(least, seconds() - start);
   }
   return least;
 }
 
-Result<double> readBandwidth(ThreadPool &pool, size_t bytes) {
-  Job job{nullptr, kSlice / pool.size() / 4096 * 4096, 0, bytes / kSlice, readScalar, nullptr};
+Result<double> readBandwidth(Team &team, size_t bytes) {
+  const size_t share = kSlice / team.size() / 4096 * 4096, slices = bytes / kSlice;
+  uint64_t (*read)(const std::byte *, size_t) = readScalar;
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2"))
-    job.read = readVectors;
+    read = readVectors;
 #endif
-  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
+  void *mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
     return deviceError("memory: ", bytes, " bytes cannot be had to measure the machine (", std::strerror(errno), ")");
-  job.memory = static_cast<std::byte *>(memory);
-  // Each thread touches what it will read, so that it lies near.
-  pool.run([](void *context, unsigned thread) {
-    Job &j = *static_cast<Job *>(context);
-    for (size_t slice = 0; slice < j.slices; ++slice)
-      std::memset(j.memory + slice * kSlice + thread * j.share, 1, j.share);
-  }, &job);
-  const double reading = best(pool, job, [](void *context, unsigned thread) {
-    Job &j = *static_cast<Job *>(context);
-    j.sink += j.read(j.memory + j.slice * kSlice + thread * j.share, j.share);
+  auto *memory = static_cast<std::byte *>(mapped);
+  // Touched by all threads, so that it does not lie near one alone.
+  team.run(team.size(), [&](int64_t part) {
+    for (size_t slice = 0; slice < slices; ++slice)
+      std::memset(memory + slice * kSlice + size_t(part) * share, 1, share);
   });
-  munmap(memory, bytes);
-  return double(job.share * pool.size()) / reading;
+  const double reading = best(team, [&](size_t part, size_t pass) {
+    return read(memory + pass % slices * kSlice + part * share, share);
+  });
+  munmap(mapped, bytes);
+  return double(share * team.size()) / reading;
 }
 
-void measureProducts(ThreadPool &pool, Ceilings &ceilings) {
-  Job job{nullptr, 0, 0, 1, nullptr, nullptr};
+void measureProducts(Team &team, Ceilings &ceilings) {
+  uint64_t (*multiply)(int64_t) = nullptr;
   double macs = 0; // a round
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2"))
-    job.multiply = multiplyAvx2, macs = 32 * kSums, ceilings.integers = "vpmaddubsw and vpmaddwd, 256 bits";
+    multiply = multiplyAvx2, macs = 32 * kSums, ceilings.integers = "vpmaddubsw and vpmaddwd, 256 bits";
   if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    job.multiply = multiplyVnni, macs = 64 * kSums, ceilings.integers = "vpdpbusd, 512 bits";
+    multiply = multiplyVnni, macs = 64 * kSums, ceilings.integers = "vpdpbusd, 512 bits";
 #endif
-  if (!job.multiply)
+  if (!multiply)
     return;
-  const double multiplying = best(pool, job, [](void *context, unsigned) {
-    Job &j = *static_cast<Job *>(context);
-    j.sink += j.multiply(kRounds);
-  });
-  ceilings.integerMacs = macs * double(kRounds) * pool.size() / multiplying;
+  const double multiplying = best(team, [&](size_t, size_t) { return multiply(kRounds); });
+  ceilings.integerMacs = macs * double(kRounds) * team.size() / multiplying;
 }
 
 } // namespace
 
 Result<Ceilings> measureCeilings(unsigned threads) {
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads);
-  if (!pool.ok())
-    return pool.status();
-  Result<double> readBytes = readBandwidth(*pool.value(), kBytes);
+  Result<std::unique_ptr<Team>> team = Team::create(threads);
+  if (!team.ok())
+    return team.status();
+  Result<double> readBytes = readBandwidth(*team.value(), kBytes);
   if (!readBytes.ok())
     return readBytes.status();
   Ceilings ceilings{readBytes.value(), 0, "not measured on this processor"};
-  measureProducts(*pool.value(), ceilings);
+  measureProducts(*team.value(), ceilings);
   return ceilings;
 }
 
 Result<double> measureReadBandwidth(unsigned threads, size_t bytes) {
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(threads);
-  if (!pool.ok())
-    return pool.status();
-  return readBandwidth(*pool.value(), bytes);
+  Result<std::unique_ptr<Team>> team = Team::create(threads);
+  if (!team.ok())
+    return team.status();
+  return readBandwidth(*team.value(), bytes);
 }
 
 } // namespace otf::runtime

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/CPU/Team.h"
 
-#include "runtime/ThreadPool.h"
+#include "runtime/CPU/Cores.h"
 
 #include <algorithm>
 #include <climits>
@@ -30,14 +30,14 @@ static inline void relax() {
 }
 
 Team::Team(unsigned threads)
-    : threads(threads), mostSpins(threads > ThreadPool::availableCores() ? kLeastSpins : kMostSpins),
+    : threads(threads), mostSpins(threads > availableCores() ? kLeastSpins : kMostSpins),
       callerSpins(mostSpins) {}
 
 Result<std::unique_ptr<Team>> Team::create(unsigned threads) {
   if (threads == 0)
-    threads = std::min(ThreadPool::availableCores(), ThreadPool::kMostThreads);
-  if (threads > ThreadPool::kMostThreads)
-    return usageError("threads: ", threads, " is more than ", ThreadPool::kMostThreads);
+    threads = std::min(availableCores(), kMostThreads);
+  if (threads > kMostThreads)
+    return usageError("threads: ", threads, " is more than ", kMostThreads);
   std::unique_ptr<Team> team(new Team(threads));
   team->workers.reserve(threads - 1); // threads keep pointers to their entry
   for (unsigned i = 1; i < threads; ++i) {

@@ -42,7 +42,10 @@ protected:
 
 class Team {
 public:
-  /// `threads` counts the caller of run(); 0 means one for each available core. Fails as ThreadPool::create().
+  static constexpr unsigned kMostThreads = 1024;
+
+  /// `threads` counts the caller of run(); 0 means one for each available core. An error where there are more than
+  /// kMostThreads, or more than the system gives.
   static Result<std::unique_ptr<Team>> create(unsigned threads);
   ~Team();
   Team(const Team &) = delete;
@@ -52,6 +55,8 @@ public:
   /// Returns when next() has said false. The caller works as thread 0; which thread calls next() is open.
   /// One caller at a time.
   void run(Jobs &jobs);
+  /// One job: calls function(part) once for each part from 0 to below `parts`, on several threads at once.
+  template <typename Function> void run(int64_t parts, const Function &function);
 
 private:
   explicit Team(unsigned threads);
@@ -89,6 +94,24 @@ private:
   uint32_t runs = 0;                 // the caller's count of them
   unsigned callerSpins;
 };
+
+template <typename Function> void Team::run(int64_t parts, const Function &function) {
+  struct Parts final : Jobs {
+    Parts(int64_t parts, const Function &function) : left(parts), function(function) {}
+    bool next(Job &job) override {
+      job = {0, left, 1};
+      left = 0;
+      return job.extent > 0;
+    }
+    void work(unsigned, const Job &, int64_t begin, int64_t end) override {
+      for (int64_t part = begin; part < end; ++part)
+        function(part);
+    }
+    int64_t left;
+    const Function &function;
+  } list(parts, function);
+  run(list);
+}
 
 } // namespace otf::runtime
 

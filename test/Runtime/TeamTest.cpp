@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/CPU/Team.h"
-#include "runtime/ThreadPool.h"
+#include "runtime/CPU/Cores.h"
 
 #include <gtest/gtest.h>
 
@@ -100,12 +100,28 @@ TEST(Team, RunsFollowEachOtherOnMoreThreadsThanCores) {
     }
     void work(unsigned, const Job &, int64_t begin, int64_t end) override { done += int(end - begin); }
   };
-  auto team = Team::create(4 * ThreadPool::availableCores());
+  auto team = Team::create(4 * availableCores());
   ASSERT_TRUE(team.ok());
   for (int i = 0; i < 20000; ++i) {
     Few few;
     team.value()->run(few);
     ASSERT_EQ(few.done, 12);
+  }
+}
+
+TEST(Team, PartsAreDoneOnceEach) {
+  for (unsigned threads : {1u, 2u, 7u}) {
+    auto team = Team::create(threads);
+    ASSERT_TRUE(team.ok());
+    for (int64_t parts : {0, 1, 2, 1000}) {
+      std::vector<std::atomic<int>> done(size_t(parts) + 1);
+      for (int i = 1; i <= 50; ++i) {
+        team.value()->run(parts, [&](int64_t part) { ++done[size_t(part)]; });
+        for (int64_t part = 0; part < parts; ++part)
+          ASSERT_EQ(done[size_t(part)], i);
+      }
+      EXPECT_EQ(done.back(), 0);
+    }
   }
 }
 
@@ -140,7 +156,7 @@ TEST(Team, WhoIsNotThereHoldsUpNobody) {
 TEST(Team, ZeroMeansAvailableCoresAndTooManyAreRefused) {
   auto team = Team::create(0);
   ASSERT_TRUE(team.ok());
-  EXPECT_EQ(team.value()->size(), ThreadPool::availableCores());
+  EXPECT_EQ(team.value()->size(), availableCores());
   EXPECT_EQ(Team::create(100000).status().code(), Code::usage);
 }
 

@@ -7,8 +7,8 @@
 #include "tools/otf-exec/Common.h"
 #include "tools/otf-exec/StepProfile.h"
 
+#include "runtime/CPU/Cores.h"
 #include "runtime/Decoder.h"
-#include "runtime/ThreadPool.h"
 
 #include <nlohmann/json.hpp>
 
@@ -121,7 +121,7 @@ Result<Limits> findLimits(Session &session, Decoder &decoder, std::span<const in
   Result<Ceilings> ceilings = measureCeilings(o.threads);
   if (!ceilings.ok())
     return ceilings.status();
-  const unsigned threads = o.threads ? o.threads : ThreadPool::availableCores();
+  const unsigned threads = o.threads ? o.threads : availableCores();
   StepProfile profile(session, events, size_t(runs), 1, threads);
   return Limits{ceilings.value(), std::move(profile)};
 }

@@ -8,11 +8,10 @@
 #include "lib/Compile/Progress.h"
 #include "runtime/Decoder.h"
 #include "runtime/Evaluation.h"
-#include "runtime/ThreadPool.h"
+#include "runtime/CPU/Team.h"
 
 #include <nlohmann/json.hpp>
 
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 
@@ -98,24 +97,22 @@ struct Comparison {
   std::span<const int32_t> ids;
   size_t first = 0; // token that is predicted first
   std::vector<std::optional<Prediction>> predictions;
-  std::atomic<size_t> next{0};
 
-  static void work(void *self, unsigned) {
-    auto &c = *static_cast<Comparison *>(self);
-    const size_t width = c.reference.size() / c.ids.size();
-    for (size_t i; (i = c.next++) < c.predictions.size();) {
-      const size_t row = c.first + i - 1;
-      c.predictions[i] = comparePredictions(c.reference.subspan(row * width, width),
-                                            c.plan.subspan(row * width, width), c.ids[row + 1]);
-    }
+  void run(Team &team) {
+    const size_t width = reference.size() / ids.size();
+    team.run(int64_t(predictions.size()), [&](int64_t i) {
+      const size_t row = first + size_t(i) - 1;
+      predictions[size_t(i)] = comparePredictions(reference.subspan(row * width, width),
+                                                  plan.subspan(row * width, width), ids[row + 1]);
+    });
   }
 };
 
 Failure measure(Reader &reference, Reader &plan, const Windows &windows, const EvalOptions &o,
                 Evaluation &evaluation) {
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::create(o.threads);
-  if (!pool.ok())
-    return {o.plan, pool.status()};
+  Result<std::unique_ptr<Team>> team = Team::create(o.threads);
+  if (!team.ok())
+    return {o.plan, team.status()};
   Progress progress;
   for (int64_t w = 0; w < windows.count; ++w) {
     progress.show(cat("window ", w + 1, " of ", windows.count), uint64_t(w),
@@ -141,7 +138,7 @@ Failure measure(Reader &reference, Reader &plan, const Windows &windows, const E
                                  " (is this their tokenizer?)")};
     comparison.first = size_t(std::max<int64_t>(o.scoreFrom, 1));
     comparison.predictions.resize(ids.size() - comparison.first);
-    pool.value()->run(Comparison::work, &comparison);
+    comparison.run(*team.value());
     evaluation.beginWindow();
     for (size_t i = 0; i < comparison.predictions.size(); ++i) {
       const std::optional<Prediction> &prediction = comparison.predictions[i];

@@ -5,8 +5,8 @@
 #include "tools/otf-exec/Common.h"
 #include "tools/otf-exec/StepProfile.h"
 
+#include "runtime/CPU/Cores.h"
 #include "runtime/Decoder.h"
-#include "runtime/ThreadPool.h"
 
 #include <nlohmann/json.hpp>
 
@@ -100,7 +100,7 @@ int profile(const ProfileOptions &options) {
       return fail(o.plan, found.status());
     ceilings = found.value();
   }
-  const unsigned threads = !onHost ? 0 : o.threads ? o.threads : ThreadPool::availableCores();
+  const unsigned threads = !onHost ? 0 : o.threads ? o.threads : availableCores();
   StepProfile profile(session, measured.events, measured.runs, measured.rows, threads);
   if (profile.empty())
     return fail(o.plan, deviceError("profile: this device does not say when steps run (use --device=cpu)"));

@@ -4,8 +4,8 @@
 #include "tools/otf-exec/Common.h"
 #include "tools/otf-exec/StepProfile.h"
 
+#include "runtime/CPU/Cores.h"
 #include "runtime/Npy.h"
-#include "runtime/ThreadPool.h"
 
 #include <nlohmann/json.hpp>
 
@@ -149,7 +149,7 @@ static int run(const RunOptions &options, Opened &previous) {
 
   session.timeSteps(nullptr);
   if (options.profile) {
-    const unsigned threads = options.threads ? options.threads : ThreadPool::availableCores();
+    const unsigned threads = options.threads ? options.threads : availableCores();
     StepProfile profile(session, events, size_t(options.repeat), 1, session.hostVisible() ? threads : 0);
     if (profile.empty())
       return fail(options.plan, deviceError("--profile: this device does not say what a step takes (use the CPU)"));
