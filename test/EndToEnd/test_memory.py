@@ -55,7 +55,7 @@ class MostMemory(unittest.TestCase):
             (folder / "samples").mkdir()
             np.save(folder / "samples" / "x.npy", rng.standard_normal((64, wide)).astype(np.float32))
             (folder / "r.json").write_text(json.dumps({"name": "r", "linear": "int4", "rounding": "feedback", "rotation": "kronecker"}))
-            command = [otf.tool("otf-compile"), folder / "model.onnx", f"--recipe={folder / 'r.json'}"]
+            command = [otf.tool("otf-compile"), folder / "model.onnx", f"--recipe={folder / 'r.json'}", "--cpu-arch=native"]
             calibrate = [*command, "-o", folder / "free.plan", f"--calibrate={folder / 'samples'}"]
             otf.succeed(*calibrate)
             limited = [*command, "-o", folder / "m.plan"]
