@@ -42,9 +42,6 @@ runtime::Result<std::unique_ptr<Samples>> makeTextSamples(const runtime::PlanFil
 /// a batch of one, where the file has as many axes as the input, and loses it where it has one more. An input of a fixed batch b takes b at a time.
 runtime::Result<std::unique_ptr<Samples>> makeArraySamples(const runtime::PlanFile &plan, const Sidecar *sidecar, const std::string &folder);
 
-/// The text of --calibrate=default.
-std::string_view defaultText();
-
 } // namespace otf
 
 #endif // OTF_LIB_CALIBRATE_SAMPLES_H

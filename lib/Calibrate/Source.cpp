@@ -3,6 +3,7 @@
 
 #include "lib/Calibrate/Samples.h"
 #include "runtime/RegularFile.h"
+#include "runtime/Text/DefaultText.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -35,7 +36,7 @@ Result<Source> Source::read(const std::string &name, std::string_view purpose) {
   std::error_code error;
   if (name == "default") {
     source.textName = "the built-in text";
-    source.text = defaultText();
+    source.text = otf::text::defaultText();
     add(source.text);
   } else if (fs::is_directory(name, error)) {
     source.folder = name;

@@ -101,6 +101,7 @@ class Compare(test_eval.TinyText):
         self.refuse(self.command(self.reference, digits), digits, "input")
         self.refuse(self.command(self.reference, gpt2), gpt2)
         self.refuse(self.command(self.reference, self.folder / "none.plan"), "none.plan")
-        self.refuse([otf.tool("otf-exec"), "compare", self.reference, self.reference], "--text", status=2)
+        self.refuse([otf.tool("otf-exec"), "compare", self.reference, self.reference], "tokenizer: the plan has none")
         self.refuse([otf.tool("otf-exec"), "compare", digits, digits, "--input", "pixels=none.npy", "--by-layer"], "--text", status=2)
+        self.refuse([otf.tool("otf-exec"), "compare", digits, digits], "--input gives other models what they read")
         self.refuse([otf.tool("otf-exec"), "compare", digits, digits, "--input", f"pixels={self.folder}/none.npy"], "none.npy")

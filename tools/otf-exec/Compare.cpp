@@ -12,6 +12,7 @@
 #include "lib/Compile/Progress.h"
 #include "runtime/Decoder.h"
 #include "runtime/Divergence.h"
+#include "runtime/Text/DefaultText.h"
 
 #include <nlohmann/json.hpp>
 
@@ -222,18 +223,19 @@ Failure openSide(Side &side, const CompareOptions &o, const std::string &path, i
   if (!opened.ok())
     return {path, opened.status()};
   side.opened = std::move(opened.value());
-  if (o.text.empty())
+  if (!o.inputs.empty())
     return giveInputs(side.session(), path, o.inputs);
   Result<std::unique_ptr<Decoder>> decoder = Decoder::create(side.session());
   if (!decoder.ok())
-    return {path, decoder.status()};
+    return {path, o.text.empty() ? Status(decoder.status().code(), cat(decoder.status().message(), "; --input gives other models what they read"))
+                                 : decoder.status()};
   side.decoder = std::move(decoder.value());
   return {};
 }
 
 /// The first tokens of the text, by whichever plan has a tokenizer.
 Failure readIds(const CompareOptions &o, Side &a, Side &b, std::vector<int32_t> &ids) {
-  Result<std::string> text = readText(o.text);
+  Result<std::string> text = o.text.empty() ? Result<std::string>(std::string(text::defaultText())) : readText(o.text);
   if (!text.ok())
     return {o.text, text.status()};
   Result<LanguageModel> model = openLanguageModel(*a.opened.plan, o.tokenizer);
@@ -323,21 +325,19 @@ void printRows(const std::vector<Row> &rows, const CompareOptions &o, bool byLay
 } // namespace
 
 int compare(const CompareOptions &o) {
-  if (o.text.empty() == o.inputs.empty())
+  if (!o.text.empty() && !o.inputs.empty())
     return fail("command line", usageError("compare: expected either --text or --input"));
-  if (o.byLayer && o.text.empty())
-    return fail(
-        "command line",
-        usageError("--by-layer: measures predictions of a language model, so it needs --text"));
+  if (o.byLayer && !o.inputs.empty())
+    return fail("command line", usageError("--by-layer: measures predictions of a language model, so it needs --text and no --input"));
   if (Status status = checkInputs(o.inputs); !status.ok())
     return fail("command line", status);
   Side a, b;
   for (auto [side, path] : {std::pair(&a, &o.plan), {&b, &o.other}})
-    if (Failure failure = openSide(*side, o, *path, o.text.empty() ? 0 : o.tokens);
+    if (Failure failure = openSide(*side, o, *path, o.inputs.empty() ? o.tokens : 0);
         !failure.status.ok())
       return fail(failure.file, failure.status);
   std::vector<int32_t> ids;
-  if (!o.text.empty())
+  if (o.inputs.empty())
     if (Failure failure = readIds(o, a, b, ids); !failure.status.ok())
       return fail(failure.file, failure.status);
 
@@ -378,7 +378,7 @@ int compare(const CompareOptions &o) {
       firstBad = &row;
 
   double total = std::numeric_limits<double>::quiet_NaN();
-  if (!o.text.empty()) {
+  if (o.inputs.empty()) {
     if (a.logits.size() != b.logits.size())
       return fail(o.other,
                   badInput("output 'logits': has ", b.logits.size(), " numbers, and that of ",
@@ -397,7 +397,7 @@ int compare(const CompareOptions &o) {
     out["first"] = o.plan;
     out["second"] = o.other;
     out["device"] = a.opened.device->description();
-    if (!o.text.empty())
+    if (o.inputs.empty())
       out["tokens"] = ids.size();
     out["matched"] = rows.size();
     out["only_in_first"] = onlyA;

@@ -129,7 +129,7 @@ static void evalFlags(CLI::App &app, EvalOptions &o) {
 }
 
 static void compareFlags(CLI::App &app, CompareOptions &o) {
-  auto *text = app.add_option("--text", o.text, "file of UTF-8 text, whose first tokens a language model reads")
+  auto *text = app.add_option("--text", o.text, "file of UTF-8 text, whose first tokens a language model reads; a built-in text by default")
                    ->check(isPath);
   app.add_option("--input", o.inputs, "name=file.npy, for other models; may be repeated")
       ->allow_extra_args(false)->excludes(text);
@@ -139,7 +139,7 @@ static void compareFlags(CLI::App &app, CompareOptions &o) {
       ->check(whole<int64_t>(1, kMostBenchTokens))->capture_default_str();
   app.add_option("--threshold", o.threshold, "names the first value whose relative error is above it")
       ->check(number(0, Least::included, kLargest, "a number from 0 to 3.4e38"))->capture_default_str();
-  app.add_flag("--by-layer", o.byLayer, "with --text: what KL each layer costs, by a run a layer");
+  app.add_flag("--by-layer", o.byLayer, "of a text: what KL each layer costs, by a run a layer");
   app.add_flag("--all", o.all, "print all values, and not the largest jumps only");
   app.add_flag("--json", o.json, "print one JSON object with all values");
 }

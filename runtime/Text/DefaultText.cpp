@@ -2,9 +2,9 @@
 //
 // What a model reads where its user gives no text: several registers, a table, code and another language, so that most channels
 // are met once. It is too little for products of channels, and calibration says so.
-#include "lib/Calibrate/Samples.h"
+#include "runtime/Text/DefaultText.h"
 
-namespace otf {
+namespace otf::text {
 
 static constexpr char text[] = R"text(The river leaves the hills a little above the old mill, turns twice through meadows, and then runs straight for nine miles until it
 meets the sea. In spring the water is brown and quick; by August a child can wade across it. Along the left bank there is a path, which in
@@ -77,4 +77,4 @@ ferry will run every twenty minutes between six in the morning and ten at night.
 
 std::string_view defaultText() { return {text, sizeof text - 1}; }
 
-} // namespace otf
+} // namespace otf::text
