@@ -91,17 +91,14 @@ static Status checkLimit(const TensorInfo &input, const void *data, int64_t byte
 Result<size_t> Session::checkInput(std::string_view name, const TensorView &value, int64_t &size) const {
   size_t index = 0;
   for (; index < inputs.size(); ++index)
-    if (name == (index < plan.inputs.size() ? plan.inputs[index].name
-                                            : plan.states[index - plan.inputs.size()].input))
+    if (const StateInfo *state = stateOfInput(index); name == (state ? state->input : plan.inputs[index].name))
       break;
   if (index == inputs.size())
     return badInput("input '", name, "': the model has none of this name (it has ", nameList(plan),
                     ")");
-  bool isState = index >= plan.inputs.size();
-  const StateInfo *state = isState ? &plan.states[index - plan.inputs.size()] : nullptr;
-  ElementType type = isState ? callersType(*state) : plan.inputs[index].type;
-  const std::vector<SizeId> &shape =
-      isState ? plan.states[index - plan.inputs.size()].shape : plan.inputs[index].shape;
+  const StateInfo *state = stateOfInput(index);
+  ElementType type = state ? callersType(*state) : plan.inputs[index].type;
+  const std::vector<SizeId> &shape = state ? state->shape : plan.inputs[index].shape;
   if (value.type != type)
     return badInput("input '", name, "': expected elements of type ", elementName(type), ", found ",
                     elementName(value.type));
@@ -121,7 +118,7 @@ Result<size_t> Session::checkInput(std::string_view name, const TensorView &valu
     return badInput("input '", name, "': its shape is negative or too large");
   if (state && state->width != 0 && value.shape.back() != state->width)
     return badInput("input '", name, "': expected ", state->width, " on axis ", shape.size() - 1, ", found ", value.shape.back());
-  if (!isState && plan.inputs[index].limit != 0)
+  if (!state && plan.inputs[index].limit != 0)
     OTF_TRY(type == ElementType::i64
                 ? checkLimit<int64_t>(plan.inputs[index], value.data, *bytes)
                 : checkLimit<int32_t>(plan.inputs[index], value.data, *bytes));
@@ -135,11 +132,10 @@ Status Session::setInput(std::string_view name, const TensorView &value) {
   if (!index.ok())
     return index.status();
   Input &input = inputs[index.value()];
-  size_t rank = index.value() < plan.inputs.size() ? plan.inputs[index.value()].shape.size()
-                                                   : plan.states[index.value() - plan.inputs.size()].shape.size();
+  const StateInfo *state = stateOfInput(index.value());
+  const size_t rank = state ? state->shape.size() : plan.inputs[index.value()].shape.size();
   input.shape.assign(value.shape.begin(), value.shape.begin() + ptrdiff_t(rank));
   input.lent = nullptr;
-  const StateInfo *state = index.value() < plan.inputs.size() ? nullptr : &plan.states[index.value() - plan.inputs.size()];
   const int64_t given = bytes;
   if (state) // held as steps will read it
     bytes = heldBytes(*state, input.shape, given);
@@ -188,13 +184,11 @@ Status Session::bindSizes() {
                     "': missing, while other states are given (give all states or none)");
 
   for (size_t i = 0; i < inputs.size(); ++i) {
-    bool isState = i >= plan.inputs.size();
-    if (isState && !statesGiven)
+    const StateInfo *state = stateOfInput(i);
+    if (state && !statesGiven)
       break;
-    std::string_view name =
-        isState ? plan.states[i - plan.inputs.size()].input : plan.inputs[i].name;
-    const std::vector<SizeId> &shape =
-        isState ? plan.states[i - plan.inputs.size()].shape : plan.inputs[i].shape;
+    std::string_view name = state ? state->input : plan.inputs[i].name;
+    const std::vector<SizeId> &shape = state ? state->shape : plan.inputs[i].shape;
     if (!inputs[i].given)
       return badInput("input '", name, "': missing (the model needs ", nameList(plan), ")");
     for (size_t axis = 0; axis < shape.size(); ++axis)

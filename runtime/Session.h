@@ -139,6 +139,10 @@ private:
   };
 
   Session(const PlanFile &plan, const Device &device, std::unique_ptr<Queue> queue);
+  /// Inputs of the plan come first, then its states; null for the former.
+  const StateInfo *stateOfInput(size_t index) const {
+    return index < plan.inputs.size() ? nullptr : &plan.states[index - plan.inputs.size()];
+  }
   Result<size_t> checkInput(std::string_view name, const TensorView &value, int64_t &bytes) const;
   Status bindSizes();
   Status prepareStates();

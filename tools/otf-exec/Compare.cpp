@@ -325,8 +325,6 @@ void printRows(const std::vector<Row> &rows, const CompareOptions &o, bool byLay
 } // namespace
 
 int compare(const CompareOptions &o) {
-  if (!o.text.empty() && !o.inputs.empty())
-    return fail("command line", usageError("compare: expected either --text or --input"));
   if (o.byLayer && !o.inputs.empty())
     return fail("command line", usageError("--by-layer: measures predictions of a language model, so it needs --text and no --input"));
   if (Status status = checkInputs(o.inputs); !status.ok())

@@ -157,7 +157,7 @@ static void emitParts(KernelBuilder &b, AttentionOp op, const Heads &q, const He
   const std::string kernel = ("otf_attention_part_" + held).str();
   Value zero = b.index(0);
   auto spans = [&](int axis) { return mask && mask->shape[axis] != otf::Size(1); };
-  auto loop = scf::WhileOp::create(
+  scf::WhileOp::create(
       b, TypeRange{Type(b.getIndexType())}, ValueRange{b.begin},
       [&](OpBuilder &nested, Location loc, ValueRange item) {
         Value more = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::slt, item[0], b.end);
@@ -182,7 +182,6 @@ static void emitParts(KernelBuilder &b, AttentionOp op, const Heads &q, const He
                 b.scratch, problem, parts, first, b.add(first, count)});
         scf::YieldOp::create(b, b.add(item[0], count));
       });
-  (void)loop;
 }
 
 /// Work items are counted [B][H][S] whatever the layout. Consecutive items that share keys go into

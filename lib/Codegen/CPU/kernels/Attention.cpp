@@ -276,9 +276,9 @@ template <typename T> struct Attention : AttentionTask<T> {
 
   /// Parts `first` to `last` of one row's keys, and all that is left to do where these were the last ones to be done.
   void runParts(const AttentionParts &parts, int64_t first, int64_t last) const {
-    const typename Task::Blocks blocks = Task::blocks();
-    for (int64_t number = first * blocks.count / parts.count; number < last * blocks.count / parts.count; ++number) {
-      int64_t key = (blocks.first + number) * kBlock, count = keys - key < kBlock ? keys - key : kBlock;
+    const int64_t blocks = AttentionParts::blocksOf(keys);
+    for (int64_t number = first * blocks / parts.count; number < last * blocks / parts.count; ++number) {
+      int64_t key = number * kBlock, count = keys - key < kBlock ? keys - key : kBlock;
       for (int64_t head = 0; head < heads; head += kTogether) {
         int queries = int(heads - head < kTogether ? heads - head : kTogether);
         Query query[kTogether];
@@ -297,7 +297,7 @@ template <typename T> struct Attention : AttentionTask<T> {
       Query query = Task::query(head);
       for (int64_t c = 0; c < dv; ++c)
         query.out[c] = 0;
-      for (int64_t number = 0; number < blocks.count; ++number) {
+      for (int64_t number = 0; number < blocks; ++number) {
         const float *sums = parts.sums + (number * heads + head) * (dv + 2);
         Factors factors = join(query, {sums[dv], sums[dv + 1]});
         int64_t c = 0;
@@ -319,86 +319,30 @@ int64_t otf_attention_parts(const void *scratch, int64_t positions, int64_t prob
   return positions == 1 ? otf::cpu::AttentionParts::of(scratch, problems, heads, keys, dv, most) : 0;
 }
 
-void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
-                       int64_t qHeadStride, const float *k, int64_t kStride, const float *v,
-                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
-                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride,
-                       const float *sink) {
-  otf::cpu::Attention<float>{{q,      qRowStride, qHeadStride, k,        kStride,
-                             v,       vStride,    heads,       keys,     d,
-                             dv,      scale,      softcap,     visible,  window,
-                             maskAdd, maskKeep,   maskRowStride, maskHeadStride,
-                             out,     outRowStride, outHeadStride, sink}}
-      .runAll(rows);
-}
+#define OTF_ATTENTION(name, T)                                                                                                  \
+  void otf_attention_##name(const float *q, int64_t rows, int64_t heads, int64_t qRowStride, int64_t qHeadStride, const T *k,     \
+                            int64_t kStride, const T *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,       \
+                            float softcap, int64_t visible, int64_t window, const float *maskAdd, const uint8_t *maskKeep,        \
+                            int64_t maskRowStride, int64_t maskHeadStride, float *out, int64_t outRowStride,                      \
+                            int64_t outHeadStride, const float *sink) {                                                           \
+    otf::cpu::Attention<T>{{q,       qRowStride,   qHeadStride,   k,              kStride, v,                                    \
+                            vStride, heads,        keys,          d,              dv,      scale,                                \
+                            softcap, visible,      window,        maskAdd,        maskKeep, maskRowStride,                       \
+                            maskHeadStride, out,   outRowStride,  outHeadStride,  sink}}                                         \
+        .runAll(rows);                                                                                                            \
+  }                                                                                                                               \
+  void otf_attention_part_##name(const float *q, int64_t heads, int64_t qHeadStride, const T *k, int64_t kStride, const T *v,     \
+                                 int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale, float softcap,                \
+                                 const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride, float *out,               \
+                                 int64_t outHeadStride, const float *sink, const void *scratch, int64_t problem, int64_t parts,   \
+                                 int64_t first, int64_t last) {                                                                   \
+    otf::cpu::Attention<T>{{q,       0,     qHeadStride, k,             kStride,  v,                                             \
+                            vStride, heads, keys,        d,             dv,       scale,                                         \
+                            softcap, keys,  0,           maskAdd,       maskKeep, 0,                                             \
+                            maskHeadStride, out, 0,      outHeadStride, sink}}                                                   \
+        .runParts(otf::cpu::AttentionParts::at(scratch, problem, parts, heads, keys, dv), first, last);                           \
+  }
 
-void otf_attention_part_f32(const float *q, int64_t heads, int64_t qHeadStride, const float *k, int64_t kStride,
-                            const float *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
-                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
-                            int64_t problem, int64_t parts, int64_t first, int64_t last) {
-  otf::cpu::Attention<float>{{q,       0,          qHeadStride, k,        kStride,
-                             v,       vStride,    heads,       keys,     d,
-                             dv,      scale,      softcap,     keys,     0,
-                             maskAdd, maskKeep,   0,           maskHeadStride,
-                             out,     0,          outHeadStride, sink}}
-      .runParts(otf::cpu::AttentionParts::at(scratch, problem, parts, heads, keys, dv), first, last);
-}
-
-void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
-                       int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
-                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
-                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride,
-                       const float *sink) {
-  otf::cpu::Attention<uint16_t>{{q,      qRowStride, qHeadStride, k,        kStride,
-                             v,       vStride,    heads,       keys,     d,
-                             dv,      scale,      softcap,     visible,  window,
-                             maskAdd, maskKeep,   maskRowStride, maskHeadStride,
-                             out,     outRowStride, outHeadStride, sink}}
-      .runAll(rows);
-}
-
-void otf_attention_part_f16(const float *q, int64_t heads, int64_t qHeadStride, const uint16_t *k, int64_t kStride,
-                            const uint16_t *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
-                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
-                            int64_t problem, int64_t parts, int64_t first, int64_t last) {
-  otf::cpu::Attention<uint16_t>{{q,       0,          qHeadStride, k,        kStride,
-                             v,       vStride,    heads,       keys,     d,
-                             dv,      scale,      softcap,     keys,     0,
-                             maskAdd, maskKeep,   0,           maskHeadStride,
-                             out,     0,          outHeadStride, sink}}
-      .runParts(otf::cpu::AttentionParts::at(scratch, problem, parts, heads, keys, dv), first, last);
-}
-
-void otf_attention_i8(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
-                       int64_t qHeadStride, const int8_t *k, int64_t kStride, const int8_t *v,
-                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
-                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride,
-                       const float *sink) {
-  otf::cpu::Attention<int8_t>{{q,      qRowStride, qHeadStride, k,        kStride,
-                             v,       vStride,    heads,       keys,     d,
-                             dv,      scale,      softcap,     visible,  window,
-                             maskAdd, maskKeep,   maskRowStride, maskHeadStride,
-                             out,     outRowStride, outHeadStride, sink}}
-      .runAll(rows);
-}
-
-void otf_attention_part_i8(const float *q, int64_t heads, int64_t qHeadStride, const int8_t *k, int64_t kStride,
-                            const int8_t *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
-                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
-                            int64_t problem, int64_t parts, int64_t first, int64_t last) {
-  otf::cpu::Attention<int8_t>{{q,       0,          qHeadStride, k,        kStride,
-                             v,       vStride,    heads,       keys,     d,
-                             dv,      scale,      softcap,     keys,     0,
-                             maskAdd, maskKeep,   0,           maskHeadStride,
-                             out,     0,          outHeadStride, sink}}
-      .runParts(otf::cpu::AttentionParts::at(scratch, problem, parts, heads, keys, dv), first, last);
-}
+OTF_ATTENTION(f32, float)
+OTF_ATTENTION(f16, uint16_t)
+OTF_ATTENTION(i8, int8_t)

@@ -53,16 +53,6 @@ template <typename T> struct AttentionTask {
     float largest, total; ///< of the scores so far; of their weights
   };
 
-  /// Of the keys that the queries of row 0 see.
-  struct Blocks {
-    int64_t first, count;
-  };
-  Blocks blocks() const {
-    Query one = query(0);
-    int64_t first = one.begin / kBlock, past = (one.end + kBlock - 1) / kBlock;
-    return {first, past > first ? past - first : 0};
-  }
-
   Query query(int64_t number) const {
     int64_t row = number / heads, head = number % heads;
     int64_t end = visible + row < keys ? visible + row : keys;

@@ -193,24 +193,18 @@ void otf_append_i8(const float *x, int64_t xStride, int64_t rows, int64_t d, int
  *   out              f32; row r, head h at out + r·outRowStride + h·outHeadStride, dv values
  *   sink             f32; head h's further score, of a key whose value is 0, at sink + h; or null
  * A query that sees no key gives 0. Needs no scratch: the output rows hold the running sums. */
-void otf_attention_f32(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
-                       int64_t qHeadStride, const float *k, int64_t kStride, const float *v,
-                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
-                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
-void otf_attention_f16(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
-                       int64_t qHeadStride, const uint16_t *k, int64_t kStride, const uint16_t *v,
-                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
-                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
-void otf_attention_i8(const float *q, int64_t rows, int64_t heads, int64_t qRowStride,
-                       int64_t qHeadStride, const int8_t *k, int64_t kStride, const int8_t *v,
-                       int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                       float softcap, int64_t visible, int64_t window, const float *maskAdd,
-                       const uint8_t *maskKeep, int64_t maskRowStride, int64_t maskHeadStride,
-                       float *out, int64_t outRowStride, int64_t outHeadStride, const float *sink);
+#define OTF_ATTENTION_KERNEL(name, T)                                                              \
+  void otf_attention_##name(                                                                       \
+      const float *q, int64_t rows, int64_t heads, int64_t qRowStride, int64_t qHeadStride,        \
+      const T *k, int64_t kStride, const T *v, int64_t vStride, int64_t keys, int64_t d,           \
+      int64_t dv, float scale, float softcap, int64_t visible, int64_t window,                     \
+      const float *maskAdd, const uint8_t *maskKeep, int64_t maskRowStride,                        \
+      int64_t maskHeadStride, float *out, int64_t outRowStride, int64_t outHeadStride,             \
+      const float *sink);
+OTF_ATTENTION_KERNEL(f32, float)
+OTF_ATTENTION_KERNEL(f16, uint16_t)
+OTF_ATTENTION_KERNEL(i8, int8_t)
+#undef OTF_ATTENTION_KERNEL
 
 /* One row's attention in parts, by several threads (AttentionParts.h); the bits are those of otf_attention. `scratch` is as in
  * KernelABI.h. A problem is the query heads that share one key-value head of one batch entry.
@@ -220,21 +214,17 @@ void otf_attention_i8(const float *q, int64_t rows, int64_t heads, int64_t qRowS
  *                         step. The other parameters are those of otf_attention with one row, which sees all keys */
 int64_t otf_attention_parts(const void *scratch, int64_t positions, int64_t problems, int64_t heads, int64_t keys,
                             int64_t dv, int64_t most);
-void otf_attention_part_f32(const float *q, int64_t heads, int64_t qHeadStride, const float *k, int64_t kStride,
-                            const float *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
-                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
-                            int64_t problem, int64_t parts, int64_t first, int64_t last);
-void otf_attention_part_f16(const float *q, int64_t heads, int64_t qHeadStride, const uint16_t *k, int64_t kStride,
-                            const uint16_t *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
-                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
-                            int64_t problem, int64_t parts, int64_t first, int64_t last);
-void otf_attention_part_i8(const float *q, int64_t heads, int64_t qHeadStride, const int8_t *k, int64_t kStride,
-                            const int8_t *v, int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale,
-                            float softcap, const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride,
-                            float *out, int64_t outHeadStride, const float *sink, const void *scratch,
-                            int64_t problem, int64_t parts, int64_t first, int64_t last);
+#define OTF_ATTENTION_PART_KERNEL(name, T)                                                         \
+  void otf_attention_part_##name(                                                                  \
+      const float *q, int64_t heads, int64_t qHeadStride, const T *k, int64_t kStride, const T *v, \
+      int64_t vStride, int64_t keys, int64_t d, int64_t dv, float scale, float softcap,            \
+      const float *maskAdd, const uint8_t *maskKeep, int64_t maskHeadStride, float *out,           \
+      int64_t outHeadStride, const float *sink, const void *scratch, int64_t problem,              \
+      int64_t parts, int64_t first, int64_t last);
+OTF_ATTENTION_PART_KERNEL(f32, float)
+OTF_ATTENTION_PART_KERNEL(f16, uint16_t)
+OTF_ATTENTION_PART_KERNEL(i8, int8_t)
+#undef OTF_ATTENTION_PART_KERNEL
 
 /* Scalar functions for generated loops: inlined, branch-free (exp, log, tanh, erf), so that loops
  * over them vectorise. Errors in units in the last place are in the tests. */

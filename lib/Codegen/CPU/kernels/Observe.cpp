@@ -4,6 +4,7 @@
 // chunk of rows at a time, so that edges are zeros and the inner loop streams; 6 x 16 products (12 x 16 with 32 registers) stay in
 // registers over a chunk, and a chunk's sums are added to the block's. So an f32 sum is never longer than a chunk, and the result
 // does not depend on threads. Blocks on the diagonal also add up the moments and the histogram of their channels.
+#include "../../../../include/otf/KernelABI.h"
 #include "Kernels.h"
 #include "Simd.h"
 
@@ -80,7 +81,7 @@ struct Scratch {
   Moments moments;
   uint32_t bins[kBins];
 };
-static_assert(sizeof(Scratch) <= 256 * 1024 - 64, "OTF_KERNEL_SCRATCH");
+static_assert(sizeof(Scratch) <= OTF_KERNEL_SCRATCH);
 
 } // namespace
 

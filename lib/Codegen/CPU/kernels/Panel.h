@@ -7,7 +7,7 @@
 // A panel has
 //   Integers, Floats           vectors with one weight row a lane
 //   tiles                      that a vector spans
-//   offset                     whether a codec's exact() may want Σ x
+//   offset                     whether a codec's offset() may be other than 0
 //   make(w)                    from the eight steps of each tile, as the codec's steps() gives them
 //   start(n)                   what every lane of a sum begins with that is to have n more
 //   first(start), add(sum, s, x, widening), last(sum)   the exact sum of a chunk; x is the four
