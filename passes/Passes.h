@@ -21,6 +21,9 @@ std::unique_ptr<mlir::Pass> createChooseOutliers(ChooseOutliersOptions options,
 /// otf-choose-grids, likewise.
 std::unique_ptr<mlir::Pass> createChooseGrids(ChooseGridsOptions options, WeightReaderFactory open);
 
+/// otf-keep-nonfinite, likewise.
+std::unique_ptr<mlir::Pass> createKeepNonfinite(KeepNonfiniteOptions options, WeightReaderFactory open);
+
 /// otf-choose-smoothing, likewise.
 std::unique_ptr<mlir::Pass> createChooseSmoothing(ChooseSmoothingOptions options, WeightReaderFactory open);
 

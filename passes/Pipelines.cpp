@@ -17,6 +17,9 @@ namespace otf {
 
 void otf::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options,
                               WeightReaderFactory open, CapturedEnergy captured) {
+  // What no code can hold is out of all that follows.
+  if (options.keepNonfinite)
+    manager.addPass(createKeepNonfinite({options.model}, open));
   // Whole blocks before single weights.
   if (options.keepFirst != 0 || options.keepLast != 0)
     manager.addPass(createKeepBlocks({options.keepFirst, options.keepLast}));
@@ -142,6 +145,7 @@ void otf::registerOtfPasses(WeightReaderFactory open) {
   registerPass([open] { return createChooseOutliers({}, open); });
   registerPass([open] { return createChooseGrids({}, open); });
   registerPass([open] { return createChooseSmoothing({}, open); });
+  registerPass([open] { return createKeepNonfinite({}, open); });
   registerPipelinePasses();
 
   PassPipelineRegistration<DecideOptions>(

@@ -30,6 +30,7 @@ struct DecideOptions : mlir::PassPipelineOptions<DecideOptions> {
                           llvm::cl::init(0.0)};
   Option<int64_t> keepFirst{*this, "keep-first", llvm::cl::desc("blocks from the input on whose linears stay f16"), llvm::cl::init(0)};
   Option<int64_t> keepLast{*this, "keep-last", llvm::cl::desc("blocks before the output whose linears stay f16"), llvm::cl::init(0)};
+  Option<bool> keepNonfinite{*this, "keep-nonfinite", llvm::cl::desc("weights that hold NaN or infinity stay f32"), llvm::cl::init(false)};
   Option<bool> codedHead{*this, "coded-head", llvm::cl::desc("a head that is no embedding table too is coded as linears are"),
                          llvm::cl::init(false)};
   Option<bool> jointFit{*this, "joint-fit", llvm::cl::desc("fit both levels of ternary_sign together"), llvm::cl::init(false)};

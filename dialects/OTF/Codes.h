@@ -29,6 +29,9 @@ inline constexpr llvm::StringLiteral kGridAttribute = "otf.grid";
 /// Of an otf.weight with outliers: by what otf-choose-outliers ranked its columns.
 inline constexpr llvm::StringLiteral kScoredByAttribute = "otf.scored_by";
 
+/// unit, of an otf.weight: otf-keep-nonfinite found NaN or an infinity in it, so it is f32 and meets its inputs as they are.
+inline constexpr llvm::StringLiteral kNonfiniteAttribute = "otf.nonfinite";
+
 /// Whether a row of codes of these magnitudes has exact sums.
 inline bool hasExactSums(double magnitudes) { return magnitudes * 128 <= double(1 << 24); }
 /// Of an otf.weight, f64: what the model loses by this weight's errors, as otf-spend-budget expects. Of a module, in words: all of them.

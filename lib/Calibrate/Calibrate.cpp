@@ -160,6 +160,7 @@ CompileStatus Calibration::run(std::string &made) {
   compiled.cpuLevels = {"native"}; // it runs here and nowhere else
   compiled.observed = &weights;
   compiled.quiet = true;
+  compiled.allowNonfinite = options.allowNonfinite;
   if (CompileStatus status = compile(compiled); status != CompileStatus::done)
     return status;
   if (weights.empty()) {

@@ -19,7 +19,7 @@ struct CalibrationOptions {
   int64_t tokens = 20480; ///< of a text: as many windows as hold them, spread over it
   int64_t window = 512;   ///< tokens that see each other
   unsigned threads = 2;
-  bool allowNonfinite = false; ///< statistics that are NaN or infinite are left out, and not an error
+  bool allowNonfinite = false; ///< statistics that are NaN or infinite are left out, and not an error; so may weights be
 };
 
 /// Makes the file and says so, unless there is one of the same model, source and options. `made` is its path. Errors are printed as

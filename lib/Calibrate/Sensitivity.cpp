@@ -244,6 +244,7 @@ CompileStatus Measurement::run(std::string &made) {
   floats.threads = options.threads;
   floats.cpuLevels = {"native"}; // it runs here and nowhere else
   floats.quiet = floats.keepNorms = true;
+  floats.allowNonfinite = options.allowNonfinite;
   if (CompileStatus status = compile(floats); status != CompileStatus::done)
     return status;
   if (Status status = prepare(); !status.ok())
@@ -255,6 +256,7 @@ CompileStatus Measurement::run(std::string &made) {
   decided.statistics = options.statistics;
   decided.emit = CompileOptions::Emit::annotated;
   decided.uniform = true;
+  decided.allowNonfinite = options.allowNonfinite;
   Status measured;
   decided.decided = [&](mlir::ModuleOp module) { measured = measure(module); };
   if (CompileStatus status = compile(decided); status != CompileStatus::done)

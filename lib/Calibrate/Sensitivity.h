@@ -16,6 +16,7 @@ struct SensitivityOptions {
   std::string statistics; ///< for rounding with feedback
   std::string output;     ///< empty: defaultSensitivities()
   unsigned threads = 2;
+  bool allowNonfinite = false; ///< as CompileOptions has it
 };
 
 /// Makes the file and says so, unless there is one of the same model, source and rounding. `made`

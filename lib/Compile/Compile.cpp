@@ -127,6 +127,7 @@ static void addPasses(OpPassManager &passes, Emit stage, const CompileOptions &o
     decide.outliers = recipe.outliers;
     decide.keepFirst = recipe.keepFirst;
     decide.keepLast = recipe.keepLast;
+    decide.keepNonfinite = options.allowNonfinite;
     decide.codedHead = recipe.head == "linear";
     decide.jointFit = recipe.fit == "joint";
     decide.rotation = recipe.rotation;

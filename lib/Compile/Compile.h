@@ -46,6 +46,7 @@ struct CompileOptions {
   std::string sensitivities; ///< the same for recipes that choose among encodings (defaultSensitivities)
   /// If not null, the plan observes what its linears read (otf-insert-observers), and this becomes the set of each weight by name, and of itself each set of no weight.
   std::map<std::string, std::string> *observed = nullptr;
+  bool allowNonfinite = false; ///< weights that hold NaN or infinity stay f32 (otf-keep-nonfinite), and are no error
   bool quiet = false;     ///< for this process alone: nothing but errors is printed, and nothing can be resumed
   bool keepNorms = false; ///< gains of norms are not folded into weights, which are as in the model
   bool uniform = false;   ///< a recipe that chooses among encodings takes the first for all

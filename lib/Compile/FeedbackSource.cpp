@@ -43,7 +43,7 @@ std::string FactorSource::make(Feedback &feedback) const {
   std::string error;
   WeightOp decided = weight;
   feedback.factor(channels->channels, moment, order, decided.getFeedbackAttr().getValueAsDouble(), error);
-  return error;
+  return error.empty() ? error : error + " (calibrate on what reaches it, or take a recipe that rounds to nearest)";
 }
 
 llvm::Expected<const Feedback *> FeedbackSource::of(WeightOp weight, const uint32_t *order) {

@@ -120,6 +120,15 @@ const char *TileEncoder::encode(const float *weights, int64_t rows, std::byte *o
   return nullptr;
 }
 
+void TileEncoder::keep(const float *weights, int64_t rows, std::byte *out) const {
+  const WeightLayout &l = layout->weight;
+  auto *at = reinterpret_cast<uint8_t *>(out);
+  std::memset(at, 0, size_t((rows + kTileRows - 1) / kTileRows * l.tileBytes));
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < l.columns; ++column)
+      storeFloat(at + row / kTileRows * l.tileBytes + 4 * (column * kTileRows + row % kTileRows), weights[row * l.columns + column]);
+}
+
 void TileEncoder::decode(const std::byte *tiles, int64_t rows, double *out) const {
   const WeightLayout &l = layout->weight;
   std::vector<double> decoded(size_t(kTileRows * l.columns));

@@ -58,6 +58,9 @@ public:
   const char *encode(const float *weights, int64_t rows, std::byte *out, CodingError &error,
                      const GivenGrid *given = nullptr, const Feedback *feedback = nullptr) const;
 
+  /// Tiles of f32 with the floats as they are, NaN and infinities too.
+  void keep(const float *weights, int64_t rows, std::byte *out) const;
+
   /// What `rows` rows of tiles mean, columns() each.
   void decode(const std::byte *tiles, int64_t rows, double *out) const;
 

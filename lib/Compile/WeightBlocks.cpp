@@ -12,6 +12,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -148,6 +149,15 @@ CodedBlock WeightBlocks::make(int64_t block, const Feedback *feedback, std::vect
   return made;
 }
 
+/// Where the first weight is that is not finite, if one is. A rotation has taken it to all columns of its row.
+static std::string placeOf(const float *floats, int64_t first, int64_t rows, int64_t columns, bool rotated) {
+  for (int64_t i = 0; i != rows * columns; ++i)
+    if (!std::isfinite(floats[i]))
+      return ", the first in row " + std::to_string(first + i / columns) + (rotated ? "" : ", column " + std::to_string(i % columns)) +
+             " (outputs x inputs); look at what made it, or have --allow-nonfinite keep it as f32";
+  return {};
+}
+
 std::string WeightBlocks::makeMatrix(int64_t first, int64_t rows, const Feedback *feedback, float *floats,
                                      CodedBlock &made) const {
   const TileEncoder &tiles = *stored->tiles;
@@ -171,10 +181,14 @@ std::string WeightBlocks::makeMatrix(int64_t first, int64_t rows, const Feedback
     grid.scales.assign(size_t(rows * tiles.groups()), 1);
     feedback = nullptr;
   }
+  if (stored->weight->hasAttr(kNonfiniteAttribute)) {
+    tiles.keep(floats, rows, made.bytes.data());
+    return {};
+  }
   const char *bad = tiles.encode(floats, rows, made.bytes.data(), ofTiles, grid.scales.empty() ? nullptr : &grid, feedback);
   if (!rowScales)
     made.error = ofTiles;
-  return bad ? bad : "";
+  return bad ? bad + placeOf(floats, first, rows, columns, bool(stored->weight.getRotationAttr())) : "";
 }
 
 std::string WeightBlocks::makeTensor(int64_t first, int64_t rows, float *floats, CodedBlock &made) const {

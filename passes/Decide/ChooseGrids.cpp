@@ -74,7 +74,7 @@ struct ChooseGridsPass : otf::impl::ChooseGridsBase<ChooseGridsPass> {
         float most = 0;
         for (float value : w) {
           if (!std::isfinite(value))
-            return llvm::createStringError("a weight is NaN or infinite");
+            return llvm::createStringError("a weight is NaN or infinite; look at what made it, or have --allow-nonfinite keep it as f32");
           most = std::max(most, std::abs(value));
         }
         float scale = most / 127.0f > 0 ? most / 127.0f : 1.0f;

@@ -71,7 +71,7 @@ struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
     }
     // NaN has no place in an order.
     if (!llvm::all_of(sums, [](double sum) { return std::isfinite(sum); }))
-      return llvm::createStringError("a weight is NaN or infinite");
+      return llvm::createStringError("a weight is NaN or infinite; look at what made it, or have --allow-nonfinite keep it as f32");
     return sums;
   }
 

@@ -6,6 +6,7 @@
 // over their segment, and costs an activation a few additions. Which one follows from the width
 // alone, so linears of one input agree on it.
 
+#include "dialects/OTF/Codes.h"
 #include "lib/Encoding/Rotation.h"
 #include "passes/Passes.h"
 
@@ -42,7 +43,7 @@ Rotation rotationFor(int64_t columns, bool kronecker, int64_t most, uint64_t see
 bool isConvolution8(LinearOp linear, WeightOp weight) {
   bool isImage = linear.getWindow() || cast<RankedTensorType>(linear.getInput().getType()).getRank() > 3;
   return isImage && weight && weight.getEncoding() &&
-         weight.getEncoding()->getKind() == EncodingKind::int8;
+         (weight.getEncoding()->getKind() == EncodingKind::int8 || weight.getEncoding()->getKind() == EncodingKind::grid8);
 }
 
 struct ChooseRotationsPass : otf::impl::ChooseRotationsBase<ChooseRotationsPass> {
@@ -76,7 +77,7 @@ struct ChooseRotationsPass : otf::impl::ChooseRotationsBase<ChooseRotationsPass>
     for (auto weight : getOperation().getOps<WeightOp>()) {
       std::optional<EncodingAttr> encoding = weight.getEncoding();
       if (!linears.contains(weight) || others.contains(weight) || !encoding ||
-          encoding->getKind() == EncodingKind::f16 || weight.getRotation() || weight.getKeepsGiven() ||
+          encoding->getKind() == EncodingKind::f16 || weight->hasAttr(kNonfiniteAttribute) || weight.getRotation() || weight.getKeepsGiven() ||
           (weight.getOutliers() && !weight.getOutliers()->getColumns().empty()))
         continue;
       int64_t columns = cast<RankedTensorType>(weight.getType()).getDimSize(1);

@@ -2,6 +2,24 @@
 //
 // Passes that write decisions into the IR, in pipeline order. Part of passes/Passes.td, which has the class.
 
+def KeepNonfinite : OtfPass<"otf-keep-nonfinite"> {
+  let summary = "keeps weights that hold NaN or an infinity in f32";
+  let description = [{
+    Reads every weight that a linear or an embedding reads as a matrix and gives those with an element that is not finite the encoding f32 and `otf.nonfinite`, with a
+    warning that names the first one. Such a weight is not rotated, and the plan holds its floats as they are. A weight that has an encoding, or is the file's own codes, is left alone. Run
+    before `otf-choose-bits`, and only where someone asks for it (`otf-compile --allow-nonfinite`): else these weights are errors.
+
+    ```mlir
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...>     // one element is NaN
+    // otf-keep-nonfinite
+    otf.weight @q : tensor<8x32xf32> = #otf.blob<...> {encoding = #otf.encoding<f32>, otf.nonfinite}
+    ```
+  }];
+  let options = [Option<"model", "model", "std::string", "\"\"", "the model's file, whose folder holds the weights">];
+  let statistics = [Statistic<"numWeights", "weights", "Weights kept">];
+  let dependentDialects = ["::otf::OTFDialect"];
+}
+
 def KeepBlocks : OtfPass<"otf-keep-blocks"> {
   let summary = "keeps the weights of the first and last blocks in f16";
   let description = [{
@@ -42,7 +60,7 @@ def ChooseBits : OtfPass<"otf-choose-bits"> {
   }];
   let options = [
     Option<"linear", "linear", "std::string", "\"f32\"",
-           "encoding of weights that linears read: f32, f16, int8, int4, codebook2, ternary_sign, planes3x1 to planes3x4, or planes4x1 to planes4x3">,
+           "encoding of weights that linears read: f32, f16, int8, int4, codebook2, ternary_sign, planes3x1 to planes3x4, or planes4x1 to planes4x3; grid8 and grid4 are int8 and int4 with scales of f32">,
     Option<"vocabulary", "vocabulary", "std::string", "\"f32\"",
            "encoding of embedding tables and heads">,
     Option<"group", "group", "int64_t", "32",
@@ -171,7 +189,7 @@ def ChooseRounding : OtfPass<"otf-choose-rounding"> {
 def ChooseActivations : OtfPass<"otf-choose-activations"> {
   let summary = "chooses what coded linear weights multiply: floats, or int8 with one scale a row";
   let description = [{
-    - `kind=f32`: the weights get `float_activations`, and linears multiply f32 by their codes. For int8 and int4 without outliers.
+    - `kind=f32`: the weights get `float_activations`, and linears multiply f32 by their codes. For int8, int4, grid8 and grid4 without outliers.
     - `kind=row`: `otf.row_activations`; the linears' inputs are int8 with one scale for each row (a token), a = max |x| / 127. For integer and table weights without outliers.
 
     Weights that are left alone read records with a scale for each 32 inputs.

@@ -135,7 +135,9 @@ class Models(Bad):
     def test_weight_is_not_a_number(self):
         for change in (np.nan, np.inf):
             with self.subTest(change=change):
-                self.refuse_model(self.write(matmul([weight(change=change)])), "w", recipe="rtn4")
+                for recipe in ("none", "rtn4"):
+                    self.refuse_model(self.write(matmul([weight(change=change)])), "w: cannot be stored (a weight is NaN or infinite, the first in row 5, column 3",
+                                      "--allow-nonfinite", recipe=recipe)
 
     def test_weight_is_too_large_for_f16(self):
         self.refuse_model(self.write(matmul([weight(change=3e38)])), "w", recipe="rtn4")

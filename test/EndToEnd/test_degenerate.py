@@ -72,6 +72,29 @@ class Degenerate(unittest.TestCase):
                     else:  # no worse than zeros, and one column is nearly exact
                         self.assertLessEqual(np.linalg.norm(y - exact), (0.1 if name == "column" else 1) * np.linalg.norm(exact), name)
 
+    def test_what_is_not_finite_may_stay(self):
+        """--allow-nonfinite: such a weight is f32 whatever the recipe says, and the others are coded."""
+        for recipe in ({"linear": "int4"}, {"linear": "f16"}, {"linear": "planes3x3", "group": 0, "rotation": "kronecker", "seed": 1},
+                       {"linear": "codebook2", "outliers": 0.05}, {"linear": "int4", "rounding": "feedback"}):
+            for bad in (np.nan, np.inf):
+                with self.subTest(bad=bad, **recipe):
+                    w = self.rng.standard_normal((COLUMNS, ROWS)).astype(np.float32)
+                    w[3, 5] = bad
+                    self.write({"fine": self.weights["equal"], "broken": w})
+                    report = self.folder / "report.json"
+                    status, _, error = otf.call(*self.command(recipe), "--allow-nonfinite", f"--report={report}")
+                    self.assertEqual(0, status, error)
+                    self.assertIn("broken: stays f32: 1 of its elements are NaN or infinite, the first in row 5, column 3", error)
+                    kept = {t["name"]: t["kept"] for t in json.loads(report.read_text())["tensors"]}
+                    self.assertEqual("#otf.encoding<f32>", kept["broken"])
+                    self.assertNotEqual("#otf.encoding<f32>", kept["fine"])
+                    got = otf.run(self.folder / "m.plan", self.x)
+                    y, others = got["y_broken"], np.arange(ROWS) != 5
+                    self.assertFalse(np.isfinite(y[:, 5]).any())
+                    exact = -(self.x["x"].astype(np.float64) @ w[:, others])
+                    self.assertLess(np.linalg.norm(y[:, others] - exact), 1e-5 * np.linalg.norm(exact))
+                    self.assertTrue(np.isfinite(got["y_fine"]).all())
+
     def test_what_is_not_finite_is_refused_by_name(self):
         for recipe in (RECIPES[0], RECIPES[2], RECIPES[6], RECIPES[7]):
             for bad in (np.nan, np.inf):

@@ -76,4 +76,4 @@ class Feedback(unittest.TestCase):
         self.assertIn("'damping' is a fraction", refuse({**fed, "damping": 0}))
         self.assertIn("'damping' needs 'rounding'", refuse({"name": "r", "linear": "int4", "damping": 0.1}))
         np.save(self.folder / "samples" / "x.npy", np.zeros((4, 192), np.float32))
-        self.assertIn("zero throughout the calibration", refuse(fed, f"--calibrate={self.folder / 'samples'}"))
+        self.assertIn("zero throughout the calibration (calibrate on what reaches it, or take a recipe that rounds to nearest)", refuse(fed, f"--calibrate={self.folder / 'samples'}"))

@@ -105,8 +105,8 @@ static int parseAndRun(int argc, char **argv) {
   auto *tokens = app.add_option("--calibrate-tokens", calibration.tokens, "of a text to run on, in windows of 512")
                      ->check(CLI::Range(int64_t(1), int64_t(1) << 32))
                      ->capture_default_str();
-  auto *nonfinite = app.add_flag("--allow-nonfinite", calibration.allowNonfinite,
-                                 "leave out statistics that are NaN or infinite");
+  app.add_flag("--allow-nonfinite", options.allowNonfinite,
+               "keep weights that hold NaN or infinity as f32, and leave out statistics that are NaN or infinite");
   app.add_option("--threads", options.threads, "that encode weights, and run for --calibrate")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -177,8 +177,8 @@ static int parseAndRun(int argc, char **argv) {
   if (resume->count() && (!plan || options.dryRun))
     return usageError("--resume needs a plan to write");
   bool isRun = calibrate->count() && calibration.source != "none" && !otf::Statistics::isStatistics(calibration.source);
-  if (!isRun && (made->count() || tokens->count() || nonfinite->count()))
-    return usageError("--calibration-out, --calibrate-tokens and --allow-nonfinite need --calibrate with a text or a folder");
+  if (!isRun && (made->count() || tokens->count()))
+    return usageError("--calibration-out and --calibrate-tokens need --calibrate with a text or a folder");
   if (options.syntheticSeed && isRun)
     return usageError("--synthetic-weights and --calibrate exclude each other: nothing is to be learnt from such weights");
   if (calibrate->count() && calibration.source == "none") {
@@ -186,10 +186,11 @@ static int parseAndRun(int argc, char **argv) {
   } else if (isRun) {
     calibration.model = options.model;
     calibration.threads = options.threads;
+    calibration.allowNonfinite = options.allowNonfinite;
     if (otf::CompileStatus status = otf::calibrate(calibration, options.statistics); status != otf::CompileStatus::done)
       return int(status);
     if (!options.recipe.choices.empty()) {
-      otf::SensitivityOptions measured{options.model, calibration.source, options.recipe, options.statistics, {}, options.threads};
+      otf::SensitivityOptions measured{options.model, calibration.source, options.recipe, options.statistics, {}, options.threads, options.allowNonfinite};
       if (made->count()) // elsewhere, as the statistics are
         measured.output = otf::defaultSensitivities(calibration.output);
       if (otf::CompileStatus status = otf::measureSensitivities(measured, options.sensitivities); status != otf::CompileStatus::done)
