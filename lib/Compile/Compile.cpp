@@ -111,7 +111,9 @@ LogicalResult Compilation::import() {
 static void addPasses(OpPassManager &passes, Emit stage, const CompileOptions &options,
                       const FileSet &files, const Statistics *statistics, const std::string &sensitivities) {
   const Recipe &recipe = options.recipe;
-  auto orPlain = [](const std::string &encoding) {
+  auto coded = [&](const std::string &encoding) {
+    if (recipe.scale == "f32" && (encoding == "int8" || encoding == "int4"))
+      return encoding == "int8" ? std::string("grid8") : std::string("grid4");
     return encoding == "given" ? std::string("f32") : encoding;
   };
   switch (stage) {
@@ -120,8 +122,8 @@ static void addPasses(OpPassManager &passes, Emit stage, const CompileOptions &o
     return;
   case Emit::annotated: {
     DecideOptions decide;
-    decide.linear = orPlain(recipe.linear);
-    decide.vocabulary = orPlain(recipe.vocabulary);
+    decide.linear = coded(recipe.linear);
+    decide.vocabulary = coded(recipe.vocabulary);
     decide.group = recipe.group;
     decide.vocabularyGroup = recipe.vocabularyGroup;
     decide.outliers = recipe.outliers;

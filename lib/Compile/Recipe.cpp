@@ -198,9 +198,25 @@ static void readHeads(Reader &reader, Recipe &recipe) {
   const Json *scope = reader.find("scope", Json::value_t::string, "a string");
   if (scope && *scope != "linear")
     reader.complain("'scope' must be linear, not " + llvm::Twine(scope->dump()) + " (one order of channels for the whole model is not supported; each linear orders its own)");
+}
+
+/// Scales of f32 are those of grids that files have, so what has no such kernels is refused.
+static void readScale(Reader &reader, Recipe &recipe) {
   const Json *scale = reader.find("scale", Json::value_t::string, "a string");
-  if (scale && *scale != "f16")
-    reader.complain("'scale' must be f16, not " + llvm::Twine(scale->dump()) + " (codes of a recipe have scales of 16 bits in a plan; those of a file keep its f32: linear of given)");
+  if (!scale)
+    return;
+  recipe.scale = scale->get<std::string>();
+  if (recipe.scale != "f16" && recipe.scale != "f32")
+    reader.complain("'scale' must be f16 or f32, not " + llvm::Twine(scale->dump()));
+  if (recipe.scale != "f32")
+    return;
+  auto isInteger = [](const std::string &encoding) { return encoding == "int8" || encoding == "int4"; };
+  if (!isInteger(recipe.linear))
+    reader.complain("'scale' of f32 is for 'linear' of int8 or int4, and it is " + recipe.linear);
+  if (!isInteger(recipe.vocabulary) && !isPlain(recipe.vocabulary))
+    reader.complain("'scale' of f32 is for 'vocabulary' of int8, int4 or floats, and it is " + recipe.vocabulary);
+  if (recipe.outliers > 0 || recipe.rounding == "feedback" || recipe.activations == "static" || !recipe.choices.empty())
+    reader.complain("'scale' of f32 goes with none of 'outliers', 'rounding' of feedback, 'activations' of static and 'choices'");
 }
 
 llvm::Error setBudget(Recipe &recipe, llvm::StringRef budget) {
@@ -352,6 +368,7 @@ llvm::Expected<Recipe> parseRecipe(llvm::StringRef text, llvm::StringRef source)
   readRank(reader, recipe);
   readHeads(reader, recipe);
   readChoices(reader, recipe);
+  readScale(reader, recipe);
   if (!recipe.choices.empty() && (recipe.rank != 0 || recipe.power >= 0 || recipe.activations == "f32"))
     reader.complain("'choices' go with none of 'rank', 'power' and 'activations' of f32: a budget counts codes alone, and those of planes multiply int8");
   if (!reader.complaint.empty())
@@ -370,6 +387,8 @@ std::string printRecipe(const Recipe &recipe) {
     json["vocabulary-group"] = recipe.vocabularyGroup;
   if (!isPlain(recipe.linear))
     json["outliers"] = recipe.outliers;
+  if (recipe.scale != "f16")
+    json["scale"] = recipe.scale;
   if (recipe.activations != "given")
     json["activations"] = recipe.activations;
   if (recipe.rounding != "nearest") {

@@ -28,7 +28,8 @@
 //
 // "rank" adds the best low rank of what coding loses to each linear (otf-choose-low-rank), with "rank-gate" of "break-even" only where that pays. "power" makes inputs relative to their deviation to
 // that power, and with "center" to their mean too (otf-choose-smoothing). "activations" of f32 are not quantized, those of "row" have one scale for each row.
-// "tied-head" of "coded" codes a head that is the embedding table too a second time, as a linear. "scope" says that outlier columns are ordered for each linear, and is "linear". "scale" says that scales are f16, and is "f16".
+// "tied-head" of "coded" codes a head that is the embedding table too a second time, as a linear. "scope" says that outlier columns are ordered for each linear, and is "linear". 
+// "scale" of "f32" gives int8 and int4 scales of 32 bits, of max |w| / 127 or / 7 unrounded: the encodings are then grid8 and grid4, as for weights that a file has quantized.
 // "base": "shared" stores one base for all layers of a kind, and "rank" of the difference (otf-choose-bases), fitted "sweeps" times more.
 // "cache" of "f16" or "int8" is what sessions hold keys and values in (otf-choose-caches), on a CPU; else they are "f32".
 #ifndef OTF_LIB_COMPILE_RECIPE_H
@@ -65,7 +66,7 @@ struct Recipe {
   bool center = false;
   std::string tiedHead = "shared", base = "none";
   int64_t sweeps = 0;
-  std::string cache = "f32";
+  std::string cache = "f32", scale = "f16";
   std::vector<std::string> choices = {};
   std::vector<std::string> vocabularyChoices = {}; ///< "int8:32": encoding and group
   std::string budget = {}; ///< set where there are choices

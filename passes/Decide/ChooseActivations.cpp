@@ -52,7 +52,7 @@ struct ChooseActivationsPass : otf::impl::ChooseActivationsBase<ChooseActivation
       if (weight.getOutliers() && !weight.getOutliers()->getColumns().empty())
         continue;
       bool integers =
-          encoding->getKind() == EncodingKind::int8 || encoding->getKind() == EncodingKind::int4;
+          llvm::is_contained({EncodingKind::int8, EncodingKind::int4, EncodingKind::grid8, EncodingKind::grid4}, encoding->getKind());
       if (kind == "f32" && !integers)
         continue;
       if (kind == "f32")

@@ -13,14 +13,14 @@ def half(values):
     return np.asarray(values, np.float64).astype(np.float16).astype(np.float64)
 
 
-def symmetric(weight, most, group=32):
-    """Integers of -most to most with one f16 scale a group: s = f16(max |w| / most), q = rint(w / s). `group` 0 is a row. The decoded weight."""
+def symmetric(weight, most, group=32, stored=half):
+    """Integers of -most to most with one scale a group: s = max |w| / most, f16 unless `stored` says otherwise, q = rint(w / s). `group` 0 is a row. The decoded weight."""
     weight = np.asarray(weight, np.float64)
     out = np.empty_like(weight)
     step = group or weight.shape[1]
     for begin in range(0, weight.shape[1], step):
         part = weight[:, begin:begin + step]
-        scale = half(np.abs(part).max(1, keepdims=True) / most)
+        scale = stored(np.abs(part).max(1, keepdims=True) / most)
         out[:, begin:begin + step] = scale * np.clip(np.rint(part / np.where(scale == 0, 1, scale)), -most, most)
     return out
 

@@ -130,7 +130,7 @@ class Budget(unittest.TestCase):
                            ({"choices": ["planes3x3"]}, "'choices' need a 'budget'"), ({"vocabulary-choices": ["int8:32"]}, "'vocabulary-choices' need 'choices'"),
                            ({"choices": ["planes3x3"], "budget": "2bpw", "vocabulary": "int8", "vocabulary-choices": ["int8"]}, "each with its group: int8:32"),
                            ({"choices": ["planes3x3"], "budget": "2bpw", "vocabulary": "int8", "vocabulary-choices": ["int4:32"]}, "'vocabulary' must be one of"),
-                           ({"scale": "f32"}, "'scale' must be f16"),
+                           ({"scale": "f32"}, "'scale' of f32 is for 'linear' of int8 or int4, and it is planes3x3"),
                            ({"choices": ["planes3x3"], "budget": "2bpw", "outliers": 0.1}, "'choices' go with none of"),
                            ({"choices": ["planes3x3"], "budget": "2bpw", "group": 0}, "this was measured for other errors")):
             recipe.write_text(json.dumps({"name": "r", "linear": "planes3x3", **keys}))
