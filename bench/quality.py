@@ -212,7 +212,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--model", type=pathlib.Path, default=ROOT / "build" / "models" / "smollm2-f32")
     parser.add_argument("--row", action="append", metavar="RECIPE [FLAG ...]", help="may be repeated; by default every built-in recipe, and auto for each of the bars")
-    parser.add_argument("--flags", default="", help="of otf-compile, for every row")
+    parser.add_argument("--flags", default="", help="of otf-compile, for every row: --flags='--threads=1 --verbose'")
     parser.add_argument("--results", type=pathlib.Path, help="finished rows; BUILD/quality/rows.json by default")
     parser.add_argument("--keep", action="store_true", help="the plans, in BUILD/quality")
     parser.add_argument("--table", action="store_true", help="measure nothing")

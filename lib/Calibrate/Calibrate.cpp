@@ -8,6 +8,7 @@
 #include "lib/Compile/Progress.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -24,6 +25,8 @@ using runtime::Status;
 // A fifth of a text's tokens is in windows of 16. All heads attend to the first token and its values are small, so error feedback gives
 // it up where it is one of 512 tokens: on SmolLM2 (ldlq2) KL is .75 with and .83 without.
 static constexpr int64_t kBeginnings = 5;
+
+static constexpr size_t kNamed = 8; // weights, in a warning
 
 namespace {
 
@@ -125,8 +128,12 @@ Status Calibration::observe(const std::map<std::string, std::string> &weights, c
     OTF_TRY(check(statistics, cat("in sample ", i, " of ", what), i + 1 == count));
   }
   progress.clear();
-  if (size_t left = statistics.weightsLeftOut())
-    std::fprintf(stderr, "warning: %s: statistics of %zu weights are NaN or infinite, and left out\n", model.file.c_str(), left);
+  if (std::vector<std::string> left = statistics.weightsLeftOut(); !left.empty()) {
+    std::string rest = left.size() > kNamed ? cat(" and ", left.size() - kNamed, " more") : "";
+    left.resize(std::min(left.size(), kNamed));
+    std::fprintf(stderr, "warning: %s: statistics are NaN or infinite, and left out, of what these weights are multiplied with: %s%s\n", model.file.c_str(),
+                 llvm::join(left, ", ").c_str(), rest.c_str());
+  }
   OTF_TRY(statistics.finish({{"format", kStatisticsFormat.str()}, {"model", model.key}, {"source", what}, {"settings", source.settings}}));
   std::printf("wrote %s: %s, %.1f s\n", output.c_str(), what.c_str(), progress.seconds());
   return tellCoverage();

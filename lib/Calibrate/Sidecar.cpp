@@ -143,11 +143,12 @@ std::pair<std::string, int64_t> Sidecar::findNonfinite(bool last, bool others) c
   return {};
 }
 
-size_t Sidecar::weightsLeftOut() const {
-  size_t count = 0;
+std::vector<std::string> Sidecar::weightsLeftOut() const {
+  std::vector<std::string> names;
   for (const auto &[weight, set] : weights)
-    count += !isOther(set) && left.count(set);
-  return count;
+    if (!isOther(set) && left.count(set))
+      names.push_back(weight);
+  return names;
 }
 
 int64_t Sidecar::widest() const {

@@ -31,7 +31,7 @@ public:
   /// These statistics will not be in the file's list of weights.
   void leaveOut(const std::string &set) { left.insert({set, {}}); }
   /// Weights whose statistics were left out.
-  size_t weightsLeftOut() const;
+  std::vector<std::string> weightsLeftOut() const;
   /// Channels of the widest set that has products.
   int64_t widest() const;
 

@@ -220,7 +220,7 @@ class Calibrate(unittest.TestCase):
         x[2, 9] = np.nan
         status, out, error = otf.call(otf.tool("otf-compile"), self.model, "-o", self.plan, f"--calibrate={self.samples(x=x)}", "--allow-nonfinite")
         self.assertEqual(0, status, error)
-        self.assertIn("left out", error)
+        self.assertIn("left out, of what these weights are multiplied with: w1, w2\n", error)
         self.assertEqual({}, json.loads(read(self.statistics)[0]["weights"]))
 
     def test_static_int8_needs_calibration(self):
