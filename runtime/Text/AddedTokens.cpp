@@ -27,24 +27,21 @@ bool isSpace(std::string_view character) {
 
 } // namespace
 
-Expected<AddedTokenMatcher> AddedTokenMatcher::create() {
-  // Here the reference uses Rust's regex crate, whose \w has the two joiners.
-  Expected<Regex> word =
-      Regex::compile("[" + std::string(wordClass) + "\\x{200c}\\x{200d}]");
-  if (!word)
-    return word.error();
-  AddedTokenMatcher matcher;
-  matcher.word = std::move(*word);
-  return matcher;
-}
-
-void AddedTokenMatcher::add(AddedToken token) {
+MaybeError AddedTokenMatcher::add(AddedToken token) {
+  if (token.singleWord && !word) {
+    // Here the reference uses Rust's regex crate, whose \w has the two joiners.
+    Expected<Regex> compiled = Regex::compile("[" + std::string(wordClass) + "\\x{200c}\\x{200d}]");
+    if (!compiled)
+      return compiled.error();
+    word = std::move(*compiled);
+  }
   auto &bucket = buckets[static_cast<uint8_t>(token.pattern.front())];
   auto isShorter = [&](const AddedToken &other) {
     return other.pattern.size() < token.pattern.size();
   };
   auto at = std::find_if(bucket.begin(), bucket.end(), isShorter);
   bucket.insert(at, std::move(token));
+  return std::nullopt;
 }
 
 const AddedToken *AddedTokenMatcher::matchAt(std::string_view text) const {
@@ -55,7 +52,7 @@ const AddedToken *AddedTokenMatcher::matchAt(std::string_view text) const {
 }
 
 bool AddedTokenMatcher::isWord(std::string_view character) const {
-  Expected<std::vector<Span>> found = word.findAll(character);
+  Expected<std::vector<Span>> found = word->findAll(character);
   return found && !found->empty();
 }
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,9 +35,7 @@ struct TextPart {
 
 class AddedTokenMatcher {
 public:
-  static Expected<AddedTokenMatcher> create();
-
-  void add(AddedToken token);
+  MaybeError add(AddedToken token);
 
   /// Cuts `text` (valid UTF-8) at added tokens and appends the parts.
   void split(std::string_view text, std::vector<TextPart> &parts) const;
@@ -47,7 +46,7 @@ private:
 
   /// By first byte; the longest pattern first.
   std::array<std::vector<AddedToken>, 256> buckets;
-  Regex word;
+  std::optional<Regex> word; // compiled where a token wants it: Unicode's classes take milliseconds
 };
 
 } // namespace otf::text

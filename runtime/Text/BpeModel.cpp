@@ -5,8 +5,12 @@
 // is recognized when popped and dropped, so nothing is removed from the heap.
 #include "runtime/Text/BpeModel.h"
 
+#include "runtime/Text/JsonReader.h"
 #include "runtime/Text/Utf8.h"
 
+#include <algorithm>
+#include <bit>
+#include <functional>
 #include <queue>
 #include <tuple>
 
@@ -41,7 +45,7 @@ struct Candidate {
 
 } // namespace
 
-Expected<BpeModel> BpeModel::fromJson(const Json &json) {
+Expected<BpeModel> BpeModel::fromJson(const Json &json, std::string_view vocab, std::string_view merges) {
   std::string type = typeName(json);
   // Old files leave the type out.
   if (type != "BPE" && findField(json, "type"))
@@ -64,77 +68,132 @@ Expected<BpeModel> BpeModel::fromJson(const Json &json) {
   BpeModel model;
   model.fuseUnknown = boolField(json, "fuse_unk", false);
   model.ignoreMerges = boolField(json, "ignore_merges", false);
-  if (MaybeError error = model.readVocab(json))
+  if (MaybeError error = model.readVocab(vocab))
     return *error;
-  if (MaybeError error = model.readMerges(json))
+  if (MaybeError error = model.readMerges(merges))
     return *error;
   if (const std::string *unknown = findString(json, "unk_token"))
     model.unknownId = model.idOf(*unknown);
   return model;
 }
 
-MaybeError BpeModel::readVocab(const Json &json) {
-  const Json *vocab = findField(json, "vocab");
-  if (!vocab || !vocab->is_object())
-    return refuse("'vocab' is not an object; the file is damaged");
-  ids.reserve(vocab->size());
-  for (auto it = vocab->begin(); it != vocab->end(); ++it) {
-    std::optional<int32_t> id = asTokenId(it.value());
-    if (!id)
-      return refuse("token '" + it.key() +
-                    "' has no usable id; the file is damaged");
-    auto node = ids.emplace(it.key(), *id).first;
-    if (tokens.size() <= static_cast<size_t>(*id))
-      tokens.resize(*id + 1, nullptr);
-    tokens[*id] = &node->first;
-  }
+/// A power of two that leaves half of the places free, so that each search ends.
+static size_t tableSize(size_t entries) { return std::bit_ceil(std::max<size_t>(2 * entries, 2)); }
+
+MaybeError BpeModel::readVocab(std::string_view text) {
+  JsonReader reader(text);
+  MaybeError error;
+  const bool complete = reader.members([&](std::string_view name) {
+    Token token{spellings.size(), name.size(), none};
+    spellings += name;
+    std::optional<uint64_t> id = reader.natural();
+    if (!id || *id > maxTokenId) {
+      error = refuse("token '" + std::string(spelling(token)) + "' has no usable id; the file is damaged");
+      return false;
+    }
+    token.id = int32_t(*id);
+    tokens.push_back(token);
+    return true;
+  });
+  if (error)
+    return error;
+  if (!complete || !reader.isAtEnd())
+    return refuse("'vocab' is not an object of tokens and ids; the file is damaged");
+  indexTokens();
   return std::nullopt;
 }
 
-MaybeError BpeModel::readMerges(const Json &json) {
-  const Json *list = findField(json, "merges");
-  if (!list || !list->is_array())
-    return refuse("'merges' is not a list; the file is damaged");
-  merges.reserve(list->size());
-  uint32_t rank = 0;
-  for (const Json &item : *list) {
-    std::string_view left, right;
-    if (const auto *text = item.get_ptr<const std::string *>()) {
-      size_t space = text->find(' ');
-      if (space != text->npos) {
-        left = std::string_view(*text).substr(0, space);
-        right = std::string_view(*text).substr(space + 1);
+void BpeModel::indexTokens() {
+  places.assign(tableSize(tokens.size()), {0, none});
+  for (int32_t i = 0; i < int32_t(tokens.size()); ++i) {
+    const std::string_view name = spelling(tokens[i]);
+    const auto hash = uint32_t(std::hash<std::string_view>()(name));
+    size_t at = hash & (places.size() - 1);
+    while (places[at].token != none && (places[at].hash != hash || spelling(tokens[places[at].token]) != name))
+      at = (at + 1) & (places.size() - 1);
+    places[at] = {hash, i}; // of one name twice the last counts, as JSON has it
+    if (byId.size() <= size_t(tokens[i].id))
+      byId.resize(size_t(tokens[i].id) + 1, none);
+    byId[tokens[i].id] = i;
+  }
+}
+
+MaybeError BpeModel::readMerges(std::string_view text) {
+  struct Pair {
+    int32_t left, right, result;
+  };
+  std::vector<Pair> pairs;
+  JsonReader reader(text);
+  MaybeError error;
+  std::string joined;
+  const bool complete = reader.items([&] {
+    std::optional<int32_t> left, right;
+    joined.clear();
+    if (std::optional<std::string_view> both = reader.string()) {
+      if (size_t space = both->find(' '); space != both->npos) {
+        left = idOf(both->substr(0, space)), right = idOf(both->substr(space + 1));
+        joined.append(*both, 0, space).append(*both, space + 1);
       }
-    } else if (item.is_array() && item.size() == 2 && item[0].is_string() &&
-               item[1].is_string()) {
-      left = *item[0].get_ptr<const std::string *>();
-      right = *item[1].get_ptr<const std::string *>();
+    } else {
+      int parts = 0;
+      const bool read = reader.items([&] {
+        std::optional<std::string_view> part = reader.string();
+        if (!part || parts == 2)
+          return false;
+        (parts++ ? right : left) = idOf(*part);
+        joined += *part;
+        return true;
+      });
+      if (!read || parts != 2)
+        left.reset();
     }
-    std::optional<int32_t> leftId = idOf(left), rightId = idOf(right);
-    std::optional<int32_t> result =
-        idOf(std::string(left).append(right));
-    if (!leftId || !rightId || !result)
-      return refuse("merge " + std::to_string(rank) +
-                    " is not a pair of tokens whose joined text is a token; "
-                    "the file is damaged");
-    merges[pairKey(*leftId, *rightId)] = {rank++, *result};
+    // Nearly always the token after the last merge's.
+    const int32_t likely = pairs.empty() ? none : pairs.back().result + 1;
+    std::optional<int32_t> result = tokenOf(likely) == joined ? std::optional(likely) : idOf(joined);
+    if (!left || !right || !result) {
+      error = refuse("merge " + std::to_string(pairs.size()) +
+                     " is not a pair of tokens whose joined text is a token; the file is damaged");
+      return false;
+    }
+    pairs.push_back({*left, *right, *result});
+    return true;
+  });
+  if (error)
+    return error;
+  if (!complete || !reader.isAtEnd())
+    return refuse("'merges' is not a list; the file is damaged");
+  merges.assign(tableSize(pairs.size()), {0, 0, none});
+  for (size_t rank = 0; rank < pairs.size(); ++rank) {
+    const uint64_t pair = pairKey(pairs[rank].left, pairs[rank].right);
+    merges[placeOf(pair)] = {pair, uint32_t(rank), pairs[rank].result};
   }
   return std::nullopt;
 }
 
 std::optional<int32_t> BpeModel::idOf(std::string_view token) const {
-  auto it = ids.find(token);
-  return it == ids.end() ? std::nullopt : std::optional(it->second);
+  const auto hash = uint32_t(std::hash<std::string_view>()(token));
+  for (size_t at = hash & (places.size() - 1); places[at].token != none; at = (at + 1) & (places.size() - 1))
+    if (places[at].hash == hash && spelling(tokens[places[at].token]) == token)
+      return tokens[places[at].token].id;
+  return std::nullopt;
 }
 
-const std::string *BpeModel::tokenOf(int32_t id) const {
-  return id >= 0 && static_cast<size_t>(id) < tokens.size() ? tokens[id]
-                                                            : nullptr;
+std::optional<std::string_view> BpeModel::tokenOf(int32_t id) const {
+  const bool known = id >= 0 && size_t(id) < byId.size() && byId[id] != none;
+  return known ? std::optional(spelling(tokens[byId[id]])) : std::nullopt;
+}
+
+size_t BpeModel::placeOf(uint64_t pair) const {
+  // Fibonacci hashing: the upper bits of the product depend on all of the pair.
+  size_t at = size_t(pair * 0x9E3779B97F4A7C15u >> 32) & (merges.size() - 1);
+  while (merges[at].result != none && merges[at].pair != pair)
+    at = (at + 1) & (merges.size() - 1);
+  return at;
 }
 
 const BpeModel::Merge *BpeModel::findMerge(int32_t left, int32_t right) const {
-  auto it = merges.find(pairKey(left, right));
-  return it == merges.end() ? nullptr : &it->second;
+  const Merge &merge = merges[placeOf(pairKey(left, right))];
+  return merge.result == none ? nullptr : &merge;
 }
 
 std::vector<int32_t>

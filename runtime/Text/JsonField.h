@@ -47,8 +47,8 @@ inline std::string typeName(const Json &object) {
 
 /// A token id. The upper bound keeps a corrupt file from asking for a table of
 /// gigabytes; the largest public vocabularies have about 260 000 entries.
+inline constexpr uint64_t maxTokenId = (1u << 22) - 1;
 inline std::optional<int32_t> asTokenId(const Json &value) {
-  constexpr uint64_t maxTokenId = (1u << 22) - 1;
   const uint64_t *id = value.get_ptr<const uint64_t *>();
   if (!id || *id > maxTokenId)
     return std::nullopt;

@@ -8,6 +8,7 @@
 #include "runtime/Text/BpeModel.h"
 #include "runtime/Text/ByteLevel.h"
 #include "runtime/Text/JsonField.h"
+#include "runtime/Text/JsonReader.h"
 #include "runtime/Text/Normalizer.h"
 #include "runtime/Text/PostProcessor.h"
 #include "runtime/Text/PreTokenizer.h"
@@ -19,9 +20,7 @@
 namespace otf::text {
 
 struct Tokenizer::Impl {
-  Impl(BpeModel model, AddedTokenMatcher raw, AddedTokenMatcher normalized)
-      : model(std::move(model)), rawMatcher(std::move(raw)),
-        normalizedMatcher(std::move(normalized)) {}
+  explicit Impl(BpeModel model) : model(std::move(model)) {}
 
   MaybeError readAddedTokens(const Json *list);
   MaybeError encodePlain(std::string_view text,
@@ -42,8 +41,47 @@ Tokenizer::Tokenizer(Tokenizer &&) noexcept = default;
 Tokenizer &Tokenizer::operator=(Tokenizer &&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
+namespace {
+
+/// A tokenizer.json in three: the lists that are nearly all of it, as text, and the rest.
+struct Cut {
+  std::string rest; // with null in place of both
+  std::string_view vocab, merges;
+};
+
+/// What is not JSON stays in `rest` or in a list, and is found where that is read.
+Cut cutLists(std::string_view text) {
+  constexpr std::string_view byteOrderMark = "\xEF\xBB\xBF"; // the JSON library passes it, too
+  if (text.starts_with(byteOrderMark))
+    text.remove_prefix(byteOrderMark.size());
+  Cut cut;
+  JsonReader reader(text);
+  size_t done = 0;
+  reader.members([&](std::string_view key) {
+    if (key != "model")
+      return reader.skip();
+    return reader.members([&](std::string_view field) {
+      std::string_view *list = field == "vocab" ? &cut.vocab : field == "merges" ? &cut.merges : nullptr;
+      const size_t begin = reader.position();
+      if (!reader.skip())
+        return false;
+      if (list) {
+        *list = text.substr(begin, reader.position() - begin);
+        cut.rest.append(text, done, begin - done).append("null");
+        done = reader.position();
+      }
+      return true;
+    });
+  });
+  cut.rest.append(text, done);
+  return cut;
+}
+
+} // namespace
+
 Expected<Tokenizer> Tokenizer::fromJson(std::string_view text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Cut cut = cutLists(text);
+  Json json = Json::parse(cut.rest, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !json.is_object())
     return Error{"tokenizer.json: not a JSON object; the file is damaged or is "
                  "another kind of file"};
@@ -57,18 +95,10 @@ Expected<Tokenizer> Tokenizer::fromJson(std::string_view text) {
                  (decoder ? typeName(*decoder) : "(none)") +
                  "' is not supported; use a byte-level BPE tokenizer"};
 
-  Expected<BpeModel> model = BpeModel::fromJson(*modelJson);
+  Expected<BpeModel> model = BpeModel::fromJson(*modelJson, cut.vocab, cut.merges);
   if (!model)
     return model.error();
-  Expected<AddedTokenMatcher> raw = AddedTokenMatcher::create();
-  if (!raw)
-    return raw.error();
-  Expected<AddedTokenMatcher> normalized = AddedTokenMatcher::create();
-  if (!normalized)
-    return normalized.error();
-  auto impl = std::make_unique<Impl>(std::move(*model), std::move(*raw),
-                                     std::move(*normalized));
-
+  auto impl = std::make_unique<Impl>(std::move(*model));
   auto normalizer = Normalizer::fromJson(findField(json, "normalizer"));
   if (!normalizer)
     return normalizer.error();
@@ -112,7 +142,8 @@ MaybeError Tokenizer::Impl::readAddedTokens(const Json *list) {
                      boolField(item, "rstrip", false)};
     if (token.pattern.empty())
       continue;
-    (normalized ? normalizedMatcher : rawMatcher).add(token);
+    if (MaybeError error = (normalized ? normalizedMatcher : rawMatcher).add(token))
+      return error;
     addedByContent.emplace(*content, token.id);
     addedById.insert_or_assign(token.id, std::move(token));
   }
@@ -172,7 +203,7 @@ std::string Tokenizer::idToBytes(int32_t id) const {
   auto added = impl->addedById.find(id);
   if (added != impl->addedById.end())
     return fromByteLevel(added->second.pattern);
-  const std::string *token = impl->model.tokenOf(id);
+  std::optional<std::string_view> token = impl->model.tokenOf(id);
   return token ? fromByteLevel(*token) : std::string();
 }
 

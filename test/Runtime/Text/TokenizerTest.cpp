@@ -115,5 +115,61 @@ TEST(Tokenizer, DamagedFilesAreErrors) {
             std::string::npos);
 }
 
+TEST(Tokenizer, ListsAreReadAsStrictlyAsTheRest) {
+  const std::string damaged = "the file is damaged";
+  for (const char *id : {"2.0", "2e2", "0258", "4194304", "\"258\"", "[258]", "99999999999999999999", "true"})
+    EXPECT_NE(refusal(R"("abc": 258)", std::string(R"("abc": )") + id).find("token 'abc' has no usable id"), std::string::npos) << id;
+  for (const char *entry : {R"("abc" 258)", R"("abc": 258 7)", R"(abc: 258)", R"("abc": 258,)", R"("a\xbc": 258)", "\"a\nbc\": 258", "\"a\xffz\": 258",
+                            R"("\ud800": 258)", R"("\udc00": 258)", R"("\u12": 258)"})
+    EXPECT_NE(refusal(R"("abc": 258)", entry).find("'vocab' is not an object"), std::string::npos) << entry;
+  for (const char *pair : {"[\"a\"]", R"(["a", "b", "c"])", R"(["a", 1])", "\"ab\"", "7", "null", "{}"})
+    EXPECT_NE(refusal(R"(["a", "b"])", pair).find("merge 1 is not a pair"), std::string::npos) << pair;
+  EXPECT_NE(refusal(R"("merges": )", R"("merges": 5, "x": )").find("'merges' is not a list"), std::string::npos);
+  EXPECT_NE(refusal(R"("merges")", R"("mergers")").find("'merges' is not a list"), std::string::npos);
+  EXPECT_NE(refusal(R"("vocab")", R"("vocabs")").find("'vocab' is not an object"), std::string::npos);
+  EXPECT_NE(refusal(R"("a bc", "Ġ a"])", R"("a bc", "Ġ a"],)").find("not a JSON object"), std::string::npos);
+}
+
+TEST(Tokenizer, EscapesInListsAreCharacters) {
+  const std::string plain = R"("abc": 258, "Ġa": 259)";
+  std::string json = tinyTokenizerJson();
+  json.replace(json.find(plain), plain.size(), R"("\u0061b\u0063": 258, "\u0120a": 259, "\ud83d\ude00\/": 300)");
+  auto tokenizer = Tokenizer::fromJson(json);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  EXPECT_EQ(*tokenizer->encode("abc", false), (Ids{258}));
+  EXPECT_EQ(tokenizer->tokenId("\U0001F600/"), 300);
+  EXPECT_EQ(tokenizer->vocabularySize(), 301u);
+}
+
+TEST(Tokenizer, OrderSpacesAndAByteOrderMarkDoNotMatter) {
+  std::string json = tinyTokenizerJson();
+  const size_t begin = json.find(R"("merges")"), end = json.rfind("}}");
+  const std::string merges = json.substr(begin, end - begin);
+  json.erase(json.rfind(',', begin), end - json.rfind(',', begin));
+  json.insert(json.find(R"("vocab")"), merges + " ,\n\t");
+  auto tokenizer = Tokenizer::fromJson("\xEF\xBB\xBF" + json + "\n");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  EXPECT_EQ(*tokenizer->encode("abc", false), (Ids{258}));
+}
+
+TEST(Tokenizer, OfANameTwiceTheLastIdCounts) {
+  std::string json = tinyTokenizerJson();
+  json.insert(json.find(R"("abc": 258)"), R"("abc": 400, )");
+  auto tokenizer = Tokenizer::fromJson(json);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  EXPECT_EQ(tokenizer->tokenId("abc"), 258);
+  EXPECT_EQ(*tokenizer->encode("abc", false), (Ids{258}));
+}
+
+TEST(Tokenizer, SingleWordsAreFoundBetweenWords) {
+  std::string json = tinyTokenizerJson();
+  const std::string tool = R"("content": "<tool>")";
+  json.replace(json.find(tool), tool.size(), R"("content": "xy", "single_word": true)");
+  auto tokenizer = Tokenizer::fromJson(json);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  EXPECT_EQ(*tokenizer->encode("zxy", false), (Ids{'z', 'x', 'y'}));
+  EXPECT_EQ(*tokenizer->encode("z.xy", false), (Ids{'z', '.', 262}));
+}
+
 } // namespace
 } // namespace otf::text
