@@ -395,9 +395,6 @@ CompileStatus Compilation::identify(ModelIdentity &identity) {
 }
 
 CompileStatus Compilation::run() {
-  if ((options.cuda || options.emit == Emit::cuda) && options.recipe.cache != "f32")
-    return status(fail("recipe '" + options.recipe.name + "': 'cache' of " + options.recipe.cache +
-                       " is for CPUs so far, and the plan is to have code for CUDA too (compile with --target=cpu, or leave 'cache' out)"));
   if (failed(import()) || failed(checkOutput()) || failed(findSidecars()))
     return status(failure());
   Emit last = options.emit > Emit::planned ? Emit::planned : options.emit;

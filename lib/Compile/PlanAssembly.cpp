@@ -86,7 +86,12 @@ private:
 
   model::Plan result;
   model::Program program;
-  std::vector<std::vector<model::Size>> cudaGrids;
+  struct CudaShape {
+    std::vector<model::Size> grid;
+    std::optional<model::Size> work;
+    model::Size secondGrid, secondExtent;
+  };
+  std::vector<CudaShape> cudaShapes; // one a step
   std::map<std::string, uint32_t> symbols;
   llvm::StringMap<uint32_t> inputs, outputs, states;
   llvm::StringMap<KernelFacts> kernels;
@@ -207,7 +212,7 @@ model::Step &Assembler::goTo(model::StepKind kind, Operation *op, StringRef labe
   step.kind = kind;
   step.label = labelOf(op->getLoc());
   if (options.cuda)
-    cudaGrids.emplace_back();
+    cudaShapes.emplace_back();
   return step;
 }
 
@@ -229,7 +234,7 @@ LogicalResult Assembler::bind(plan::BindOp op) {
     step.symbols.push_back(symbol(name.getValue().str()));
   step.message = op.getMessage().value_or("").str();
   if (options.cuda)
-    cudaGrids.emplace_back();
+    cudaShapes.emplace_back();
   return buffer(op, op.getValues(), step.buffers.emplace_back());
 }
 
@@ -327,7 +332,7 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
   if (!options.cuda)
     return success();
   if (options.host.count(step.kernel)) {
-    cudaGrids.emplace_back();
+    cudaShapes.emplace_back();
     return success();
   }
   auto geometry = options.geometry.find(step.kernel);
@@ -336,9 +341,14 @@ LogicalResult Assembler::launch(plan::LaunchOp op) {
   actual["batch"] = batch;
   // A recorded graph of launches is replayed while the cache grows, so no grid may follow the past.
   const std::map<std::string, Size> largest = {{"past", Size::symbol("capacity")}};
-  std::vector<model::Size> &grid = cudaGrids.emplace_back();
-  for (const Size &blocks : geometry->second.grid)
-    grid.push_back(size(substitute(substitute(blocks, actual), largest)));
+  CudaShape &shape = cudaShapes.emplace_back();
+  auto blocks = [&](const Size &each) { return size(substitute(substitute(each, actual), largest)); };
+  for (const Size &each : geometry->second.grid)
+    shape.grid.push_back(blocks(each));
+  if (geometry->second.work != Size())
+    shape.work = size(substitute(geometry->second.work, actual));
+  shape.secondGrid = blocks(geometry->second.secondGrid);
+  shape.secondExtent = size(substitute(geometry->second.secondExtent, actual));
   return success();
 }
 
@@ -376,6 +386,7 @@ LogicalResult Assembler::mergeSteps() {
     for (Operation *launch : merged.launches)
       if (failed(setExtent(launch, program.steps[stepOf.at(launch)], false)))
         return failure();
+  // With the second kernels of steps that have one.
   std::vector<model::Step> steps;
   std::vector<uint32_t> places;
   for (auto [at, step] : llvm::enumerate(program.steps)) {
@@ -383,6 +394,14 @@ LogicalResult Assembler::mergeSteps() {
     for (model::Step &merged : before[at])
       steps.push_back(std::move(merged));
     steps.push_back(std::move(step));
+    auto geometry = options.geometry.find(steps.back().kernel);
+    if (steps.back().kind != model::StepKind::launch || geometry == options.geometry.end() || geometry->second.second.empty())
+      continue;
+    model::Step second = steps.back();
+    second.kernel = geometry->second.second;
+    second.grid = {cudaShapes[at].secondGrid, size(1), size(1)};
+    second.extent = cudaShapes[at].secondExtent;
+    steps.push_back(std::move(second));
   }
   places.push_back(uint32_t(steps.size()));
   for (model::Step &step : steps)
@@ -461,7 +480,9 @@ FailureOr<model::Plan> Assembler::run() {
   }
   if (options.cuda) {
     program.target = "cuda";
-    for (auto [step, grid] : llvm::zip_equal(program.steps, cudaGrids)) {
+    // Steps follow one another, so one memory serves all that need some.
+    const uint32_t work = uint32_t(program.slots.size());
+    for (auto [step, shape] : llvm::zip_equal(program.steps, cudaShapes)) {
       if (step.kind != model::StepKind::launch)
         continue;
       if (auto host = options.host.find(step.kernel); host != options.host.end()) {
@@ -469,9 +490,15 @@ FailureOr<model::Plan> Assembler::run() {
         continue;
       }
       const LaunchGeometry &geometry = options.geometry.at(step.kernel);
-      step.grid = grid;
+      step.grid = shape.grid;
       step.block = geometry.block;
       step.shared = geometry.shared;
+      if (!shape.work)
+        continue;
+      program.slots.resize(work + 1);
+      if (!llvm::is_contained(program.slots[work].sizes, *shape.work))
+        program.slots[work].sizes.push_back(*shape.work);
+      step.buffers.insert(step.buffers.end() - step.written, {model::Space::slot, work, 0});
     }
     if (failed(mergeSteps()))
       return failure();

@@ -20,6 +20,10 @@ namespace otf {
 struct LaunchGeometry {
   std::vector<Size> grid; // x, y, z
   uint32_t block = 0, shared = 0;
+  // As in lib/Codegen/CUDA/EmitKernel.h: memory for what blocks leave one another, and a second kernel.
+  Size work;
+  std::string second;
+  Size secondGrid, secondExtent;
 };
 
 /// One launch for several that have one row (lib/Codegen/CUDA/EmitKernel.h): buffers and sizes are theirs, in order.

@@ -92,7 +92,8 @@ FailureOr<CudaCode> generateCuda(ModuleOp planned, ArrayRef<std::string> archite
   code.source = std::move(source.text);
   code.host = std::move(source.host);
   for (cuda::CudaKernel &kernel : source.kernels)
-    code.geometry[kernel.name] = {{kernel.grid, 1, 1}, kernel.block, kernel.shared};
+    code.geometry[kernel.name] = {{kernel.grid, 1, 1}, kernel.block, kernel.shared,
+                                  kernel.work,         kernel.second, kernel.secondGrid, kernel.secondExtent};
   for (cuda::MergedLaunch &merged : source.merged) {
     MergedStep &step = code.merged.emplace_back();
     step.kernel = merged.kernel;

@@ -117,10 +117,11 @@ inline float linear(const Encoding &encoding, const WeightLayout &l, const uint8
   return acc;
 }
 
-/// One row of attention. k(j, i), v(j, i): floats; mask(j, s): the score as masked, −inf if unseen.
-template <class K, class V, class Mask>
-std::vector<float> attention(const float *q, int64_t d, int64_t dv, int64_t keys, K k, V v,
-                             float scale, float softcap, Mask mask) {
+/// One row of attention. k(j, i), v(j, i): floats; mask(j, s): the score as masked, −inf if unseen. keyScale(j), valueScale(j): of rows
+/// of codes. `sink`: one more score, whose value is 0, or null.
+template <class K, class V, class Mask, class KeyScale, class ValueScale>
+std::vector<float> attention(const float *q, int64_t d, int64_t dv, int64_t keys, K k, V v, KeyScale keyScale, ValueScale valueScale,
+                             float scale, float softcap, Mask mask, const float *sink) {
   constexpr float hidden = -__builtin_inff();
   std::vector<float> out(size_t(dv), 0.0f);
   float top = hidden, total = 0;
@@ -133,7 +134,7 @@ std::vector<float> attention(const float *q, int64_t d, int64_t dv, int64_t keys
         part[i % 8] = std::fmaf(q[i], k(j, i), part[i % 8]);
       float low = (part[0] + part[1]) + (part[2] + part[3]);
       float high = (part[4] + part[5]) + (part[6] + part[7]);
-      float s = (low + high) * scale;
+      float s = (low + high) * keyScale(j) * scale;
       if (softcap != 0)
         s = softcap * cpu::tanh(s / softcap);
       weight[size_t(j - first)] = s = mask(j, s);
@@ -146,6 +147,8 @@ std::vector<float> attention(const float *q, int64_t d, int64_t dv, int64_t keys
     float both = std::max(top, mine), old = cpu::exp(top - both), fresh = cpu::exp(mine - both);
     float blockTotal = tree(weight) * fresh;
     total = std::fmaf(total, old, blockTotal);
+    for (int64_t j = first; j < std::min(keys, first + 32); ++j)
+      weight[size_t(j - first)] *= valueScale(j);
     for (int64_t i = 0; i < dv; ++i) {
       float sum = 0;
       for (int64_t j = first; j < std::min(keys, first + 32); ++j)
@@ -155,9 +158,23 @@ std::vector<float> attention(const float *q, int64_t d, int64_t dv, int64_t keys
     }
     top = both;
   }
+  float factor = 1;
+  if (sink && total != 0) {
+    float both = std::max(top, *sink);
+    factor = cpu::exp(top - both);
+    total = std::fmaf(total, factor, cpu::exp(*sink - both));
+  }
   for (float &o : out)
-    o = o * (total == 0 ? 0 : 1 / total);
+    o = o * (total == 0 ? 0 : factor / total);
   return out;
+}
+
+/// The same of rows of floats, without a sink.
+template <class K, class V, class Mask>
+std::vector<float> attention(const float *q, int64_t d, int64_t dv, int64_t keys, K k, V v,
+                             float scale, float softcap, Mask mask) {
+  auto one = [](int64_t) { return 1.0f; };
+  return attention(q, d, dv, keys, k, v, one, one, scale, softcap, mask, nullptr);
 }
 
 } // namespace otf::test::canonical

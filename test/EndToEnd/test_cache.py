@@ -110,6 +110,13 @@ class Caches(unittest.TestCase):
                 said = otf.succeed(otf.tool("otf-compile"), model, "--dry-run", f"--recipe={file}", "--context=100000")
                 self.assertIn(f"{position * 100000 / 1e6:.1f} MB of cache for 100000 positions", said)
 
+    def test_cuda_kernels_read_what_is_held(self):
+        model = otf.fixtures / "llama-optimum" / "model.onnx"
+        for cache, held, row in (("f32", "float", 16), ("f16", "otf::half_t", 16), ("int8", "signed char", 20)):
+            with self.subTest(cache=cache):
+                text = otf.succeed(otf.tool("otf-compile"), model, f"--recipe={recipe(cache)}", "--emit=cuda")
+                self.assertRegex(text, rf"otf::Heads<{held}>\{{b1, 2ll \* capacity \* {row}ll, capacity \* {row}ll, {row}ll\}}")
+
     def test_a_state_of_another_width_is_refused(self):
         plan = otf.plan(otf.fixtures / "llama-optimum" / "model.onnx", recipe("int8"))
         sizes, _ = shapes(plan)
@@ -127,8 +134,6 @@ class Refusals(unittest.TestCase):
     def test_refusals(self):
         llama = otf.fixtures / "llama-optimum" / "model.onnx"
         self.refused("'cache' must be f32, f16 or int8, not \"fp8\"", llama, f"--recipe={recipe('fp8')}", "--dry-run")
-        self.refused("is for CPUs so far.*--target=cpu", llama, f"--recipe={recipe('int8')}", "--target=cpu,cuda", "--dry-run")
-        self.refused("is for CPUs so far.*--target=cpu", llama, f"--recipe={recipe('f16')}", "--emit=cuda")
         self.refused("no cache of keys and values", otf.fixtures / "digits" / "model.onnx", f"--recipe={recipe('f16')}", "--dry-run")
 
     def test_a_printed_recipe_reads_back(self):

@@ -162,6 +162,11 @@ bool emitBody(KernelFrame &k, plan::KernelOp kernel, unsigned &number) {
   for (Value argument : body.getArguments())
     if (!bindMemory(k, kernel, argument, number++, false))
       return false;
+  k.work = "static_cast<float *>(nullptr)";
+  if (auto attention = dyn_cast<AttentionOp>(root); attention && !k.part && usesWork(attention)) {
+    k.work = "work";
+    k.line("float *const work = static_cast<float *>(a.buffers[" + Twine(number++) + "]);");
+  }
   for (Value result : results)
     if (isa<RankedTensorType>(result.getType()) && !bindMemory(k, kernel, result, number++, true))
       return false;
@@ -205,9 +210,18 @@ std::optional<CudaKernel> emitCuda(plan::KernelOp kernel) {
   CudaKernel result;
   result.name = kernel.getSymName().str();
   result.grid = k.grid;
-  result.source = k.globals + "extern \"C\" __global__ void " +
-                  "__launch_bounds__(otf::kThreads, otf::kBlocks)\n" + result.name + "(otf::Args<" +
-                  std::to_string(std::max(number, 1u)) + "> a) {\n  otf::releaseDependents();\n" + k.text + "}\n\n";
+  result.work = k.workBytes;
+  auto entry = [&](const std::string &name, const std::string &text) {
+    return "extern \"C\" __global__ void __launch_bounds__(otf::kThreads, otf::kBlocks)\n" + name + "(otf::Args<" +
+           std::to_string(std::max(number, 1u)) + "> a) {\n  otf::releaseDependents();\n" + text + "}\n\n";
+  };
+  result.source = k.globals + entry(result.name, k.text);
+  if (!k.second.empty()) {
+    result.second = result.name + "_second";
+    result.secondGrid = k.secondGrid;
+    result.secondExtent = k.secondExtent;
+    result.source += entry(result.second, k.second);
+  }
   return result;
 }
 

@@ -28,6 +28,12 @@ struct CudaKernel {
   Size grid;
   unsigned block = 256;
   unsigned shared = 0; ///< dynamic shared memory, bytes
+  /// Bytes that its blocks leave one another or the second kernel, over the same sizes; 0 for none. The buffer stands between what the
+  /// kernel reads and what it writes.
+  Size work;
+  /// A second kernel, right after it where the extent is above 0, with the same buffers and sizes. No name for none.
+  std::string second;
+  Size secondGrid, secondExtent;
 };
 
 /// Nothing after a diagnostic.

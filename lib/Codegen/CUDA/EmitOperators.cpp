@@ -3,6 +3,7 @@
 // One instantiation of the device library for each operator. Positions and heads: a tensor of heads
 // is [B, H, S, D] or, with positions_first, [B, S, H, D].
 
+#include "dialects/OTF/Caches.h"
 #include "lib/Codegen/CUDA/CodecName.h"
 #include "lib/Codegen/CUDA/KernelFrame.h"
 
@@ -13,6 +14,7 @@ namespace otf::cuda {
 // A block of the device library is eight warps. Two blocks on each of an H200's 132 multiprocessors
 // keep enough bytes in flight; below that, warps share tiles.
 static constexpr int64_t kWarps = 8, kBlocksWanted = 264;
+static constexpr int64_t kKeyBlock = 32, kWholeKeys = 512; // of AttentionBlocks.cuh and AttentionParts.cuh
 static constexpr int64_t kChunksOfBlock = 32; // kRecordPart of OneRow.cuh
 static constexpr int64_t kTermBytes = 6144 * 4; // kTermFloats of FewRows.cuh
 
@@ -330,17 +332,17 @@ bool emitRope(KernelFrame &k, RopeOp op) {
   return true;
 }
 
-static bool halfOrSingle(Operation *op, Type element) {
-  if (element.isF32() || element.isF16())
+static bool isHeld(Operation *op, Type element) {
+  if (element.isF32() || element.isF16() || element.isInteger(8))
     return true;
-  op->emitError() << "a cache holds f32 or f16, got " << element;
+  op->emitError() << "a cache holds f32, f16 or i8, got " << element;
   return false;
 }
 
 bool emitAppend(KernelFrame &k, AppendOp op) {
   const Memory &x = k.memory[op.getUpdate()], &cache = k.memory[op.getPast()];
   StateType state = op.getPast().getType();
-  if (!halfOrSingle(op, state.getElementType()))
+  if (!isHeld(op, state.getElementType()))
     return false;
   bool positionsFirst = op.getPositionsFirst();
   auto positions = k.size(x.shape[positionsFirst ? 1 : 2], op.getLoc());
@@ -359,7 +361,7 @@ bool emitAppend(KernelFrame &k, AppendOp op) {
   k.line("otf::append(" + cache.pointer + ",");
   k.line("    [=](long long o, long long s, long long i) { return " + x.pointer + "[" + row +
          " * " + width + " + i]; },");
-  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + width + ", past, capacity, " + first + k.blocks() + ");");
+  k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + std::to_string(state.getWidth()) + ", past, capacity, " + first + k.blocks() + ");");
   k.grid = KernelFrame::gridFor(x.shape);
   return true;
 }
@@ -367,7 +369,7 @@ bool emitAppend(KernelFrame &k, AppendOp op) {
 namespace {
 /// Keys or values: a cache, or a tensor [B, Hkv, T, D].
 struct Keys {
-  int64_t width = 0, heads = 0;
+  int64_t width = 0, row = 0, heads = 0; ///< elements of a head, and from one position to the next
   Type element;
   std::string count, view; ///< number of keys; an otf::Heads
 };
@@ -381,6 +383,7 @@ static std::optional<Keys> keysOf(KernelFrame &k, Operation *op, Value operand,
   std::string rowsOfHead;
   if (auto state = dyn_cast<StateType>(operand.getType())) {
     keys.width = state.getWidth();
+    keys.row = rowElements(state);
     keys.heads = state.getHeads();
     auto added = k.size(positions, op->getLoc());
     if (!added)
@@ -394,21 +397,33 @@ static std::optional<Keys> keysOf(KernelFrame &k, Operation *op, Value operand,
                       << operand.getType();
       return std::nullopt;
     }
-    keys.width = *width;
+    keys.width = keys.row = *width;
     keys.heads = *heads;
     auto count = k.size(memory.shape[2], op->getLoc());
     if (!count)
       return std::nullopt;
     keys.count = rowsOfHead = *count;
   }
-  std::string width = std::to_string(keys.width) + "ll";
+  std::string row = std::to_string(keys.row) + "ll";
   keys.view = "otf::Heads<" + ScalarPrinter::typeName(keys.element) + ">{" + memory.pointer + ", " +
-              std::to_string(keys.heads) + "ll * " + rowsOfHead + " * " + width + ", " +
-              rowsOfHead + " * " + width + ", " + width + "}";
+              std::to_string(keys.heads) + "ll * " + rowsOfHead + " * " + row + ", " +
+              rowsOfHead + " * " + row + ", " + row + "}";
   return keys;
 }
 
+/// Rows that are decoded: kFewRows of Attention.cuh.
+static int64_t fewRows(int64_t keyWidth, int64_t valueWidth) { return std::max(keyWidth, valueWidth) <= 256 ? 16 : 4; }
+
+bool usesWork(AttentionOp op) {
+  auto keys = dyn_cast<StateType>(op.getKey().getType()), values = dyn_cast<StateType>(op.getValue().getType());
+  if (!keys || !values || keys.getHeads() < 1)
+    return false;
+  int64_t heads = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(op.getPositionsFirst() ? 2 : 1);
+  return heads > 0 && heads / keys.getHeads() <= fewRows(keys.getWidth(), values.getWidth());
+}
+
 bool emitAttention(KernelFrame &k, AttentionOp op) {
+  const std::string head = k.text; // sizes and pointers
   const Memory &q = k.memory[op.getQuery()];
   bool positionsFirst = op.getPositionsFirst();
   const otf::Size &positions = q.shape[positionsFirst ? 1 : 2];
@@ -416,7 +431,7 @@ bool emitAttention(KernelFrame &k, AttentionOp op) {
   auto keys = keysOf(k, op, op.getKey(), positions),
        values = keysOf(k, op, op.getValue(), positions);
   auto batch = k.size(q.shape[0], op.getLoc()), length = k.size(positions, op.getLoc());
-  if (!keys || !values || !batch || !length || !halfOrSingle(op, keys->element))
+  if (!keys || !values || !batch || !length || !isHeld(op, keys->element))
     return false;
   if (!heads || !width || keys->element != values->element || keys->heads != values->heads ||
       keys->heads < 1 || *heads % keys->heads != 0 || *width != keys->width ||
@@ -449,21 +464,33 @@ bool emitAttention(KernelFrame &k, AttentionOp op) {
                                      : "((long long)b * " + h + " + h) * " + *length + " + i";
     return pointer + "[(" + row + ") * " + std::to_string(w) + "ll + d]";
   };
-  k.line("otf::attention<otf::AttentionShape<" + Twine(*width) + ", " + Twine(values->width) +
-         ", " + Twine(group) + ">>(");
+  const std::string shape = "otf::AttentionShape<" + std::to_string(*width) + ", " + std::to_string(values->width) + ", " + std::to_string(group) + ">";
+  const std::string counts = *batch + ", " + std::to_string(keys->heads) + ", " + *length + ", " + keys->count + ",";
+  const std::string sink = op.getSink() ? "otf::HeadSink{" + k.memory[op.getSink()].pointer + "}" : std::string("otf::NoSink{}");
+  const std::string write = "[=](int b, int h, int i, int d, float v) { " + element(k.result.pointer, values->width) + " = v; });";
+  k.line("otf::attention<" + shape + ">(");
   ++k.indent;
-  k.line(*batch + ", " + Twine(keys->heads) + ", " + *length + ", " + keys->count + ",");
+  k.line(counts);
   k.line("[=](int b, int h, int i, int d) { return " + element(q.pointer, *width) + "; },");
   k.line(keys->view + ",");
   k.line(values->view + ",");
   k.line(ScalarPrinter::literal(op.getScaleAttr()) + ", " +
-         ScalarPrinter::literal(op.getSoftcapAttr()) + ", " + mask + ", " +
-         (op.getSink() ? "otf::HeadSink{" + k.memory[op.getSink()].pointer + "}" : std::string("otf::NoSink{}")) + ",");
-  k.line("[=](int b, int h, int i, int d, float v) { " + element(k.result.pointer, values->width) +
-         " = v; });");
+         ScalarPrinter::literal(op.getSoftcapAttr()) + ", " + mask + ", " + sink + ", " + k.work + ",");
+  k.line(write);
   --k.indent;
-  // A block for each query head and position: all that decoding can use.
-  k.grid = q.shape[0] * positions * otf::Size(*heads);
+  if (!usesWork(op)) {
+    // A block for each query head and position: all that decoding can use.
+    k.grid = q.shape[0] * positions * otf::Size(*heads);
+    return true;
+  }
+  // So many that with one position they fill the machine, and divide the keys; with many a few have nothing to do.
+  const int64_t parts = (kBlocksWanted + *heads - 1) / *heads;
+  k.grid = q.shape[0] * otf::Size(*heads) * (positions + otf::Size(parts - 1));
+  const int64_t block = keys->heads * (fewRows(*width, values->width) / group * group) * (values->width + 2) * 4; // bytes a block of keys
+  k.workBytes = q.shape[0] * (otf::Size::symbol("capacity") * otf::Size((block + kKeyBlock - 1) / kKeyBlock) + otf::Size(block)) + otf::Size(64);
+  k.second = head + "  otf::attentionCombine<" + shape + ">(" + counts + " work, " + sink + ",\n      " + write + "\n";
+  k.secondGrid = q.shape[0] * otf::Size(*heads * ((values->width + 31) / 32));
+  k.secondExtent = otf::Size::symbol("past") + positions - otf::Size(kWholeKeys);
   return true;
 }
 

@@ -19,6 +19,11 @@ public:
   Memory result; ///< of the root operator, unless it is a cache
   Size grid = 1;
   std::string globals; ///< constants in front of the entry
+  std::string work;    ///< the buffer of CudaKernel::work, or a null pointer
+
+  // Of CudaKernel. The second kernel's text begins as this one's does, before its operator.
+  Size workBytes, secondGrid, secondExtent;
+  std::string second;
 
   /// Where the kernel is one of several in an entry for one row (EmitMerged.cpp), and how much of the entry's arguments others have.
   struct Part {
@@ -60,6 +65,9 @@ bool emitRotate(KernelFrame &k, RotateOp op);
 bool emitRope(KernelFrame &k, RopeOp op);
 bool emitAppend(KernelFrame &k, AppendOp op);
 bool emitAttention(KernelFrame &k, AttentionOp op);
+
+/// Whether blocks may divide the keys, and then have CudaKernel::work.
+bool usesWork(AttentionOp op);
 
 /// `x`'s row functor followed by the number of rows, and the text of its width. Nothing after a diagnostic.
 std::optional<std::pair<std::string, std::string>> rowsOf(KernelFrame &k, mlir::Operation *op, mlir::Value x);

@@ -36,7 +36,13 @@ constexpr KnownSpill kKnownSpills[] = {
     {"sm_120", "linear_ternary_77_300_11", 8},
 };
 
+/// Attention to heads of 128 and more keeps on the stack what its outermost loops need, counts and strides, and reads it there again
+/// between the inner ones: six to twenty registers of 128.
+constexpr unsigned kMostOfWideHeads = 96;
+
 unsigned knownSpill(std::string_view architecture, std::string_view kernel) {
+  if (kernel.starts_with("attention_") && (kernel.find("_128_") != kernel.npos || kernel.find("_256_") != kernel.npos))
+    return kMostOfWideHeads;
   for (const KnownSpill &known : kKnownSpills)
     if (known.architecture == architecture && known.kernel == kernel)
       return known.bytes;

@@ -165,6 +165,40 @@ plan.kernel @attention_1(%q: tensor<?x4x?x32xf32, #otf.dims<"d0", "d1">>, %k: te
   EXPECT_EQ(source.kernels.size(), 6u);
 }
 
+/// Few rows divide the keys of a cache over blocks, whose results a second kernel joins; keys that are in none stay whole.
+TEST(Emit, AttentionToALongCacheHasASecondKernel) {
+  cuda::CudaSource source = compiled(R"mlir(
+plan.kernel @append_0(%k: !otf.state<3x64xi8>, %x: tensor<?x?x3x64xf32, #otf.dims<"d0", "d1">>) -> !otf.state<3x64xi8> {
+  %y = otf.append %k, %x {positions_first} : (!otf.state<3x64xi8>, tensor<?x?x3x64xf32, #otf.dims<"d0", "d1">>) -> !otf.state<3x64xi8>
+  plan.return %y : !otf.state<3x64xi8>
+}
+plan.kernel @attention_0(%q: tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, %k: !otf.state<3x64xi8>, %v: !otf.state<3x64xi8>) -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">> {
+  %y = otf.attention %q, %k, %v {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, !otf.state<3x64xi8>, !otf.state<3x64xi8>)
+      -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+  plan.return %y : tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+}
+plan.kernel @attention_1(%q: tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, %k: tensor<?x3x?x64xf32, #otf.dims<"d0", "d2">>) -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">> {
+  %y = otf.attention %q, %k, %k {scale = 0.125 : f32} : (tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>, tensor<?x3x?x64xf32, #otf.dims<"d0", "d2">>,
+      tensor<?x3x?x64xf32, #otf.dims<"d0", "d2">>) -> tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+  plan.return %y : tensor<?x9x?x64xf32, #otf.dims<"d0", "d1">>
+}
+)mlir");
+  ASSERT_EQ(source.kernels.size(), 3u);
+  const cuda::CudaKernel &cached = source.kernels[1], &whole = source.kernels[2];
+  // Rows of 68 bytes, and the work between caches and result.
+  EXPECT_NE(cached.source.find("otf::Heads<signed char>{b1, 3ll * capacity * 68ll, capacity * 68ll, 68ll}"), std::string::npos) << cached.source;
+  EXPECT_NE(cached.source.find("*const work = static_cast<float *>(a.buffers[3])"), std::string::npos) << cached.source;
+  EXPECT_NE(cached.source.find("*const y4 = static_cast<float *>(a.buffers[4])"), std::string::npos) << cached.source;
+  EXPECT_EQ(cached.second, "attention_0_second");
+  EXPECT_EQ(cached.secondExtent, *Size::parse("past + d1 - 512"));
+  EXPECT_EQ(cached.grid, *Size::parse("9*d0*d1 + 261*d0"));
+  // 15 rows of 3 heads, 66 floats a block of 32 keys.
+  EXPECT_EQ(cached.work, *Size::parse("372*capacity*d0 + 11880*d0 + 64"));
+  EXPECT_TRUE(whole.second.empty());
+  EXPECT_EQ(whole.work, Size());
+  EXPECT_EQ(whole.grid, *Size::parse("9*d0*d1"));
+}
+
 TEST(Emit, EmbeddingOfAnEncodedTable) {
   compiled(R"mlir(
 plan.kernel @embedding_0(%i: tensor<?x?xi64, #otf.dims<"d0", "d1">>, %w: !otf.matrix<100x576, #otf.encoding<int8, group = 0>>)

@@ -214,32 +214,47 @@ ROPE(rope_64_64, 64, 64, false)
 ROPE(rope_20_8, 20, 8, false)
 ROPE(rope_64_64_pairs, 64, 64, true)
 
-// Buffers: q f32 [batch][heads][length][D], k, v [batch][kv heads][capacity][D], mask, y like q.
-// Dims: batch, kv heads, length, keys, capacity, parts. Masks: f32 [length][keys] for all heads, u8 [keys].
-#define ATTENTION(name, D, DV, group, cacheType, softcap, maskExpression)                          \
-  ENTRY(name, 5) {                                                                                 \
+// Buffers: q f32 [batch][heads][length][D], k, v [batch][kv heads][capacity][D], mask, y like q, work, sinks f32 [heads].
+// Dims: batch, kv heads, length, keys, capacity. Masks: f32 [length][keys] for all heads, u8 [keys]. Where there is work, the second
+// entry of the name joins what the first leaves there.
+#define ATTENTION_OF(name, D, DV, group, cacheType, softcap, maskExpression, sinkExpression)        \
+  ENTRY(name, 7) {                                                                                 \
     using S = otf::AttentionShape<D, DV, group>;                                                   \
     const float *q = static_cast<const float *>(a.buffers[0]);                                     \
     float *y = static_cast<float *>(a.buffers[4]);                                                 \
-    const int64_t batch = a.dims[0], kv = a.dims[1], length = a.dims[2], keys = a.dims[3];         \
+    const int batch = a.dims[0], kv = a.dims[1], length = a.dims[2], keys = a.dims[3];             \
     const int64_t capacity = a.dims[4], heads = kv * group;                                        \
     using T = cacheType;                                                                           \
-    otf::Heads<T> k = {static_cast<const T *>(a.buffers[1]), kv * capacity * D, capacity * D, D};  \
-    otf::Heads<T> v = {static_cast<const T *>(a.buffers[2]), kv * capacity * DV, capacity * DV,    \
-                       DV};                                                                        \
+    constexpr int kd = otf::rowElements<T>(D), vd = otf::rowElements<T>(DV);                       \
+    otf::Heads<T> k = {static_cast<const T *>(a.buffers[1]), kv * capacity * kd, capacity * kd,    \
+                       kd};                                                                        \
+    otf::Heads<T> v = {static_cast<const T *>(a.buffers[2]), kv * capacity * vd, capacity * vd,    \
+                       vd};                                                                        \
     otf::attention<S>(                                                                             \
         batch, kv, length, keys,                                                                   \
         [=](int64_t b, int64_t h, int64_t i, int d) {                                              \
           return q[((b * heads + h) * length + i) * D + d];                                        \
         },                                                                                         \
-        k, v, 0.125f, softcap, maskExpression, otf::NoSink{},                                      \
+        k, v, 0.125f, softcap, maskExpression, sinkExpression, static_cast<float *>(a.buffers[5]), \
         [=](int64_t b, int64_t h, int64_t i, int d, float o) {                                     \
           y[((b * heads + h) * length + i) * DV + d] = o;                                          \
         });                                                                                        \
+  }                                                                                                \
+  ENTRY(name##_combine, 7) {                                                                       \
+    float *y = static_cast<float *>(a.buffers[4]);                                                 \
+    const int64_t kv = a.dims[1], length = a.dims[2], heads = kv * group;                          \
+    otf::attentionCombine<otf::AttentionShape<D, DV, group>>(                                      \
+        a.dims[0], kv, length, a.dims[3], static_cast<const float *>(a.buffers[5]),                \
+        sinkExpression, [=](int64_t b, int64_t h, int64_t i, int d, float o) {                     \
+          y[((b * heads + h) * length + i) * DV + d] = o;                                          \
+        });                                                                                        \
   }
-#define ADD otf::MaskAdd{static_cast<const float *>(a.buffers[3]), 0, 0, keys, 1}
-#define KEEP otf::MaskKeep{static_cast<const otf::uint8_t *>(a.buffers[3]), 0, 0, 0, 1}
-#define CAUSAL otf::MaskCausal<otf::MaskNone>{{}, int(keys - length)}
+#define ATTENTION(name, D, DV, group, cacheType, softcap, maskExpression)                          \
+  ATTENTION_OF(name, D, DV, group, cacheType, softcap, maskExpression, otf::NoSink{})
+#define ADD (otf::MaskAdd{static_cast<const float *>(a.buffers[3]), 0, 0, keys, 1})
+#define KEEP (otf::MaskKeep{static_cast<const otf::uint8_t *>(a.buffers[3]), 0, 0, 0, 1})
+#define CAUSAL (otf::MaskCausal<otf::MaskNone>{{}, int(keys - length)})
+#define SINK (otf::HeadSink{static_cast<const float *>(a.buffers[6])})
 ATTENTION(attention_none_64_3, 64, 64, 3, float, 0.0f, otf::MaskNone{})
 ATTENTION(attention_add_64_3, 64, 64, 3, float, 0.0f, ADD)
 ATTENTION(attention_keep_64_3, 64, 64, 3, float, 0.0f, KEEP)
@@ -247,48 +262,54 @@ ATTENTION(attention_causal_64_3, 64, 64, 3, float, 0.0f, CAUSAL)
 ATTENTION(attention_cap_20_1, 20, 20, 1, float, 5.0f, ADD)
 ATTENTION(attention_odd_33_2, 33, 33, 2, float, 0.0f, otf::MaskNone{})
 ATTENTION(attention_half_128_4, 128, 128, 4, otf::half_t, 0.0f, ADD)
+ATTENTION(attention_half_64_3, 64, 64, 3, otf::half_t, 0.0f, otf::MaskNone{})
+ATTENTION(attention_single_128_8, 128, 128, 8, float, 0.0f, otf::MaskNone{})
+ATTENTION(attention_half_128_8, 128, 128, 8, otf::half_t, 0.0f, otf::MaskNone{})
+// The next three are otf-cuda-bench's.
+ATTENTION(attention_single_128_4, 128, 128, 4, float, 0.0f, otf::MaskNone{})
+ATTENTION(attention_half_128_4_none, 128, 128, 4, otf::half_t, 0.0f, otf::MaskNone{})
+ATTENTION(attention_codes_128_4, 128, 128, 4, otf::int8_t, 0.0f, otf::MaskNone{})
 ATTENTION(attention_wide_256_8, 256, 256, 8, otf::half_t, 0.0f, CAUSAL)
+ATTENTION(attention_wide_256_2, 256, 256, 2, float, 0.0f, CAUSAL)
+ATTENTION(attention_codes_64_3, 64, 64, 3, otf::int8_t, 0.0f, otf::MaskNone{})
+ATTENTION(attention_codes_128_8, 128, 128, 8, otf::int8_t, 0.0f, CAUSAL)
+ATTENTION(attention_codes_256_5, 256, 256, 5, otf::int8_t, 30.0f, ADD)
+ATTENTION(attention_codes_33_2, 33, 33, 2, otf::int8_t, 0.0f, KEEP)
+ATTENTION_OF(attention_sink_64_7, 64, 64, 7, otf::half_t, 0.0f, KEEP, SINK)
+ATTENTION_OF(attention_sink_32_6, 32, 32, 6, otf::int8_t, 0.0f, CAUSAL, SINK)
 
-// The two kernels for long caches: buffers q, k, v, work; then work, y.
-ENTRY(attention_parts_64_3, 4) {
-  using S = otf::AttentionShape<64, 64, 3>;
-  const float *q = static_cast<const float *>(a.buffers[0]);
-  const int64_t batch = a.dims[0], kv = a.dims[1], length = a.dims[2], keys = a.dims[3];
-  const int64_t capacity = a.dims[4], heads = kv * 3;
-  otf::Heads<float> k = {static_cast<const float *>(a.buffers[1]), kv * capacity * 64,
-                         capacity * 64, 64};
-  otf::Heads<float> v = {static_cast<const float *>(a.buffers[2]), kv * capacity * 64,
-                         capacity * 64, 64};
-  otf::attentionParts<S>(
-      batch, kv, length, keys, a.dims[5],
-      [=](int64_t b, int64_t h, int64_t i, int d) {
-        return q[((b * heads + h) * length + i) * 64 + d];
-      },
-      k, v, 0.125f, 0.0f, CAUSAL, static_cast<float *>(a.buffers[3]));
-}
-ENTRY(attention_combine_64_3, 2) {
-  float *y = static_cast<float *>(a.buffers[1]);
-  const int64_t heads = a.dims[1] * 3, length = a.dims[2];
-  otf::attentionCombine<otf::AttentionShape<64, 64, 3>>(
-      a.dims[0], a.dims[1], length, a.dims[5], static_cast<const float *>(a.buffers[0]),
-      [=](int64_t b, int64_t h, int64_t i, int d, float o) {
-        y[((b * heads + h) * length + i) * 64 + d] = o;
-      });
-}
-
-// Buffers: cache [outer][capacity][inner], x f32 [outer][added][inner]. Dims: outer, added, inner,
+// Buffers: cache [outer][capacity][row], x f32 [outer][added][width]. Dims: outer, added, width,
 // past, capacity.
 #define APPEND(name, T)                                                                            \
   ENTRY(name, 2) {                                                                                 \
     const float *x = static_cast<const float *>(a.buffers[1]);                                     \
-    const int64_t added = a.dims[1], inner = a.dims[2];                                            \
+    const int64_t added = a.dims[1], width = a.dims[2];                                            \
     otf::append(                                                                                   \
         static_cast<T *>(a.buffers[0]),                                                            \
-        [=](int64_t o, int64_t s, int64_t i) { return x[(o * added + s) * inner + i]; },           \
-        a.dims[0], added, inner, a.dims[3], a.dims[4], otf::AtEnd{});                              \
+        [=](int64_t o, int64_t s, int64_t i) { return x[(o * added + s) * width + i]; },           \
+        a.dims[0], added, int(width), a.dims[3], a.dims[4], otf::AtEnd{});                         \
   }
 APPEND(append_f32, float)
 APPEND(append_f16, otf::half_t)
+APPEND(append_i8, otf::int8_t)
+
+// What a bench compares with: reads all of x. Buffers: x, y u32 [1], which nobody writes but for one sum. Dims: units of 16 bytes.
+ENTRY(read_all, 2) {
+  const uint4 *x = static_cast<const uint4 *>(a.buffers[0]);
+  const int64_t count = a.dims[0], step = int64_t(gridDim.x) * otf::kThreads;
+  unsigned sum = 0;
+  for (int64_t i = int64_t(blockIdx.x) * otf::kThreads + threadIdx.x; i < count; i += 8 * step) {
+    uint4 unit[8];
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+      unit[n] = i + n * step < count ? x[i + n * step] : uint4{};
+#pragma unroll
+    for (int n = 0; n < 8; ++n)
+      sum += unit[n].x ^ unit[n].y ^ unit[n].z ^ unit[n].w;
+  }
+  if (sum == 0x12345678u)
+    *static_cast<unsigned *>(a.buffers[1]) = sum;
+}
 
 // Buffers: x, y, z f32; z = silu(x) * y. Dims: elements.
 ENTRY(map_silu, 3) {

@@ -4,6 +4,8 @@
 #include "test/Codegen/CUDA/OnGpu.h"
 #include "test/Codegen/Canonical.h"
 
+#include "Encoding/CacheRow.h"
+
 namespace {
 
 using namespace otf;
@@ -45,61 +47,89 @@ TEST(Rope, Pairs) {
 }
 
 enum class MaskKind { none, add, keep, causal };
+enum class Held { f32, f16, codes };
 
 struct AttentionCase {
   const char *name;
   int width, group;
-  bool half;
+  Held held;
   double softcap;
   MaskKind mask;
+  bool sink = false;
 };
 
-/// Runs an attention entry (or the pair for long caches) and its reference.
+/// Rows of a cache: bytes, and what they stand for. `numbers`: of codes, the codes, and scales beside them.
+struct Rows {
+  std::vector<uint8_t> bytes;
+  std::vector<float> numbers, scales;
+  double value(int64_t row, int64_t width, int64_t e) const {
+    return double(numbers[size_t(row * width + e)]) * scales[size_t(row)];
+  }
+};
+
+Rows hold(std::vector<float> x, int64_t width, Held held) {
+  Rows rows;
+  rows.scales.assign(x.size() / size_t(width), 1.0f);
+  if (held == Held::f16) {
+    rows.bytes.resize(x.size() * 2);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const uint16_t half = cacheHalf(x[i]);
+      std::memcpy(rows.bytes.data() + 2 * i, &half, 2);
+      x[i] = halfToFloat(half);
+    }
+  } else if (held == Held::codes) {
+    for (size_t row = 0; row < rows.scales.size(); ++row) {
+      std::vector<uint8_t> bytes(size_t(width + kCacheScaleBytes));
+      encodeCacheRow(x.data() + row * size_t(width), width, bytes.data());
+      std::memcpy(&rows.scales[row], bytes.data() + width, 4);
+      for (int64_t i = 0; i < width; ++i)
+        x[row * size_t(width) + size_t(i)] = float(int8_t(bytes[size_t(i)]));
+      rows.bytes.insert(rows.bytes.end(), bytes.begin(), bytes.end());
+    }
+  } else {
+    rows.bytes.resize(x.size() * 4);
+    std::memcpy(rows.bytes.data(), x.data(), rows.bytes.size());
+  }
+  rows.numbers = std::move(x);
+  return rows;
+}
+
+/// Runs an attention entry and its reference. `divided`: with memory in which blocks leave what others join.
 void testAttention(const AttentionCase &c, int64_t batch, int64_t kv, int64_t length, int64_t keys,
-                   int64_t parts = 0) {
+                   bool divided = false, unsigned grid = 5) {
   SCOPED_TRACE(cat(c.name, ": batch ", batch, ", heads ", kv, ", queries ", length, ", keys ", keys,
-                   ", parts ", parts));
+                   divided ? ", divided" : "", ", grid ", grid));
   const int64_t capacity = keys + 3, heads = kv * c.group, d = c.width;
   std::vector<float> q = normals(size_t(batch * heads * length * d), 41);
-  std::vector<float> k = normals(size_t(batch * kv * capacity * d), 42), v = normals(k.size(), 43);
+  std::vector<float> given = normals(size_t(batch * kv * capacity * d), 42), others = normals(given.size(), 43);
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (size_t row = 0; row < k.size() / size_t(d); ++row)
+  for (size_t row = 0; row < given.size() / size_t(d); ++row)
     if (int64_t(row) % capacity >= keys) // what is not filled is not read
-      std::fill_n(k.begin() + int64_t(row) * d, d, nan),
-          std::fill_n(v.begin() + int64_t(row) * d, d, nan);
-  std::vector<uint16_t> kHalf, vHalf;
-  if (c.half) {
-    for (auto [from, to] : {std::pair(&k, &kHalf), std::pair(&v, &vHalf)})
-      for (float &f : *from) {
-        to->push_back(floatToHalf(f));
-        f = halfToFloat(to->back());
-      }
-  }
+      std::fill_n(given.begin() + int64_t(row) * d, d, nan),
+          std::fill_n(others.begin() + int64_t(row) * d, d, nan);
+  const Rows k = hold(given, d, c.held), v = hold(others, d, c.held);
   const float minusInfinity = -std::numeric_limits<float>::infinity();
   Random random(44);
-  std::vector<float> add(size_t(length * keys));
+  std::vector<float> add(size_t(length * keys)), sinks = normals(size_t(heads), 45);
   for (float &f : add)
     f = random.next() % 4 == 0 ? minusInfinity : random.normal();
   for (int64_t j = 0; j < keys; ++j)
     add[size_t((length - 1) * keys + j)] = minusInfinity; // the last query sees nothing
+  if (length == 1) // and a single one every other block
+    for (int64_t j = 0; j < keys; ++j)
+      add[size_t(j)] = j / 32 % 2 ? minusInfinity : float(j % 7);
   std::vector<uint8_t> keep;
   for (int64_t j = 0; j < keys; ++j)
     keep.push_back(j % 3 != 1);
 
-  std::unique_ptr<Buffer> kb, vb;
-  kb = c.half ? std::make_unique<Buffer>(kHalf) : std::make_unique<Buffer>(k);
-  vb = c.half ? std::make_unique<Buffer>(vHalf) : std::make_unique<Buffer>(v);
-  Buffer qb(q), addBuffer(add), keepBuffer(keep), y(q.size() * 4);
-  std::vector<int64_t> dims = {batch, kv, length, keys, capacity, parts};
-  if (parts == 0) {
-    launch(c.name,
-           {qb.pointer, kb->pointer, vb->pointer,
-            c.mask == MaskKind::keep ? keepBuffer.pointer : addBuffer.pointer, y.pointer},
-           dims, 5);
-  } else {
-    Buffer work(size_t(batch * heads * length * parts * (d + 2)) * 4);
-    launch("attention_parts_64_3", {qb.pointer, kb->pointer, vb->pointer, work.pointer}, dims, 7);
-    launch("attention_combine_64_3", {work.pointer, y.pointer}, dims, 3);
+  Buffer qb(q), kb(k.bytes), vb(v.bytes), addBuffer(add), keepBuffer(keep), sinkBuffer(sinks), y(q.size() * 4);
+  Buffer work(divided ? size_t(batch * heads * length * ((keys + 31) / 32) * (d + 2)) * 4 + 64 : 0);
+  std::vector<Pointer> buffers = {qb.pointer, kb.pointer, vb.pointer, c.mask == MaskKind::keep ? keepBuffer.pointer : addBuffer.pointer,
+                                  y.pointer, divided ? work.pointer : 0, sinkBuffer.pointer};
+  const std::vector<int64_t> dims = {batch, kv, length, keys, capacity};
+  launch(c.name, buffers, dims, grid);
+  if (divided) {
+    launch(cat(c.name, "_combine"), buffers, dims, grid);
     work.get<float>(); // checks the fence
   }
 
@@ -113,7 +143,7 @@ void testAttention(const AttentionCase &c, int64_t batch, int64_t kv, int64_t le
         for (int64_t j = 0; j < keys; ++j) {
           double dot = 0;
           for (int64_t e = 0; e < d; ++e)
-            dot += double(q[size_t(at + e)]) * k[size_t((cache + j) * d + e)];
+            dot += double(q[size_t(at + e)]) * k.value(cache + j, d, e);
           dot *= 0.125;
           if (c.softcap > 0)
             dot = c.softcap * std::tanh(dot / c.softcap);
@@ -129,8 +159,10 @@ void testAttention(const AttentionCase &c, int64_t batch, int64_t kv, int64_t le
           double p = std::exp(s[size_t(j)] - top);
           total += p;
           for (int64_t e = 0; e < d; ++e)
-            want[size_t(at + e)] += p * v[size_t((cache + j) * d + e)];
+            want[size_t(at + e)] += p * v.value(cache + j, d, e);
         }
+        if (c.sink && total > 0)
+          total += std::exp(double(sinks[size_t(h)]) - top);
         for (int64_t e = 0; e < d && total > 0; ++e)
           want[size_t(at + e)] /= total;
       }
@@ -139,19 +171,20 @@ void testAttention(const AttentionCase &c, int64_t batch, int64_t kv, int64_t le
 
   std::vector<float> exactly;
   for (int64_t row = 0; row < batch * heads * length; ++row) {
-    int64_t i = row % length, h = row / length % heads, b = row / length / heads;
-    const float *kr = k.data() + (b * kv + h / c.group) * capacity * d;
-    const float *vr = v.data() + (b * kv + h / c.group) * capacity * d;
+    int64_t i = row % length, h = row / length % heads, b = row / length / heads, cache = (b * kv + h / c.group) * capacity;
+    const float *kr = k.numbers.data() + cache * d, *vr = v.numbers.data() + cache * d;
     for (float value : test::canonical::attention(
              q.data() + row * d, d, d, keys, [&](int64_t j, int64_t e) { return kr[j * d + e]; },
-             [&](int64_t j, int64_t e) { return vr[j * d + e]; }, 0.125f, float(c.softcap),
-             [&](int64_t j, float s) {
+             [&](int64_t j, int64_t e) { return vr[j * d + e]; }, [&](int64_t j) { return k.scales[size_t(cache + j)]; },
+             [&](int64_t j) { return v.scales[size_t(cache + j)]; }, 0.125f, float(c.softcap),
+             [&](int64_t j, float score) {
                if (c.mask == MaskKind::add)
-                 return s + add[size_t(i * keys + j)];
+                 return score + add[size_t(i * keys + j)];
                bool hidden = (c.mask == MaskKind::keep && !keep[size_t(j)]) ||
                              (c.mask == MaskKind::causal && j > keys - length + i);
-               return hidden ? minusInfinity : s;
-             }))
+               return hidden ? minusInfinity : score;
+             },
+             c.sink ? &sinks[size_t(h)] : nullptr))
       exactly.push_back(value);
   }
   expectSame(y.get<float>(), exactly);
@@ -173,24 +206,35 @@ TEST_P(Attention, EqualsTheReference) {
     testAttention(c, 2, 2, length, keys);
   testAttention(c, 1, 1, 1, 1500);
 }
+TEST_P(Attention, KeysDividedOverBlocks) {
+  NEEDS_GPU();
+  const AttentionCase &c = GetParam();
+  testAttention(c, 2, 2, 1, 512, true);  // one block walks along all
+  testAttention(c, 2, 2, 1, 513, true);  // fewer blocks than heads
+  testAttention(c, 2, 2, 1, 1000, true, 37); // not as many for each
+  testAttention(c, 1, 3, 2, 641, true, 24);
+  testAttention(c, 1, 1, 1, 5000, true, 264);
+}
 INSTANTIATE_TEST_SUITE_P(
     Entry, Attention,
-    testing::Values(AttentionCase{"attention_none_64_3", 64, 3, false, 0, MaskKind::none},
-                    AttentionCase{"attention_add_64_3", 64, 3, false, 0, MaskKind::add},
-                    AttentionCase{"attention_keep_64_3", 64, 3, false, 0, MaskKind::keep},
-                    AttentionCase{"attention_causal_64_3", 64, 3, false, 0, MaskKind::causal},
-                    AttentionCase{"attention_cap_20_1", 20, 1, false, 5, MaskKind::add},
-                    AttentionCase{"attention_odd_33_2", 33, 2, false, 0, MaskKind::none},
-                    AttentionCase{"attention_half_128_4", 128, 4, true, 0, MaskKind::add},
-                    AttentionCase{"attention_wide_256_8", 256, 8, true, 0, MaskKind::causal}),
+    testing::Values(AttentionCase{"attention_none_64_3", 64, 3, Held::f32, 0, MaskKind::none},
+                    AttentionCase{"attention_add_64_3", 64, 3, Held::f32, 0, MaskKind::add},
+                    AttentionCase{"attention_keep_64_3", 64, 3, Held::f32, 0, MaskKind::keep},
+                    AttentionCase{"attention_causal_64_3", 64, 3, Held::f32, 0, MaskKind::causal},
+                    AttentionCase{"attention_cap_20_1", 20, 1, Held::f32, 5, MaskKind::add},
+                    AttentionCase{"attention_odd_33_2", 33, 2, Held::f32, 0, MaskKind::none},
+                    AttentionCase{"attention_half_128_4", 128, 4, Held::f16, 0, MaskKind::add},
+                    AttentionCase{"attention_half_64_3", 64, 3, Held::f16, 0, MaskKind::none},
+                    AttentionCase{"attention_single_128_8", 128, 8, Held::f32, 0, MaskKind::none},
+                    AttentionCase{"attention_half_128_8", 128, 8, Held::f16, 0, MaskKind::none},
+                    AttentionCase{"attention_wide_256_8", 256, 8, Held::f16, 0, MaskKind::causal},
+                    AttentionCase{"attention_wide_256_2", 256, 2, Held::f32, 0, MaskKind::causal},
+                    AttentionCase{"attention_codes_64_3", 64, 3, Held::codes, 0, MaskKind::none},
+                    AttentionCase{"attention_codes_128_8", 128, 8, Held::codes, 0, MaskKind::causal},
+                    AttentionCase{"attention_codes_256_5", 256, 5, Held::codes, 30, MaskKind::add},
+                    AttentionCase{"attention_codes_33_2", 33, 2, Held::codes, 0, MaskKind::keep},
+                    AttentionCase{"attention_sink_64_7", 64, 7, Held::f16, 0, MaskKind::keep, true},
+                    AttentionCase{"attention_sink_32_6", 32, 6, Held::codes, 0, MaskKind::causal, true}),
     [](const auto &info) { return std::string(info.param.name); });
-
-TEST(Attention, KeysDividedOverBlocks) {
-  NEEDS_GPU();
-  AttentionCase c{"parts", 64, 3, false, 0, MaskKind::causal};
-  testAttention(c, 2, 2, 1, 1000, 32);
-  testAttention(c, 1, 3, 3, 65, 4);
-  testAttention(c, 1, 1, 1, 2, 8); // more room than blocks
-}
 
 } // namespace

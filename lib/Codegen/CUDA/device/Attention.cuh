@@ -1,76 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // softmax(scale * q k^T, capped, masked) v over a cache. The query heads that share a key head are
-// rows of the same problem ("row" = head in the group * queries + query), so K and V are read once
-// for all of them. Few rows (decode): the warps of a block take blocks of keys, which meet in shared
-// memory. Many rows (prefill): a block owns a set of rows and walks the keys through shared memory.
+// rows of the same problem ("row" = head in the group * queries + query), so that K and V can be read once
+// for several. Few rows (decode): the warps of a block take blocks of keys, which meet in shared
+// memory; of many keys, AttentionParts.cuh. Many rows (prefill): a block owns a set of rows and walks the keys through shared memory.
 // AttentionBlocks.cuh has the arithmetic.
 
 namespace otf {
 
-/// Few rows: see the top of the file.
+/// Few rows: see the top of the file. A block of threads for each.
 template <class S, class T, class Q, class Mask, class Sink, class F>
-OTF_DEVICE void attentionDecode(float *shared, int batch, int kvHeads, int queries, int keys, Q q,
-                                Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
-                                Sink sink, F f) {
-  constexpr int R = S::kRows, DV = S::DV, kMine = (R * DV + kThreads - 1) / kThreads;
-  const int warp = threadIdx.x >> 5, thread = threadIdx.x;
-  const int rows = S::Group * queries, sets = divideUpInt(rows, R);
-  float *qs = shared, *parts = qs + R * S::kQ, *tops = parts + kWarps * R * S::kPart;
-  float *factors = tops + R;
-  for (int item = blockIdx.x; item < batch * kvHeads * sets; item += gridDim.x) {
-    const int set = item % sets, kvHead = item / sets % kvHeads, b = item / sets / kvHeads;
-    const int rowBase = set * R, last = mask.reach(queries - 1, keys);
-    __syncthreads();
-    loadQueries<S>(qs, R, b, kvHead, rowBase, queries, q);
-    if (thread < R)
-      tops[thread] = nothing();
-    float o[kMine], total[kMine];
+OTF_DEVICE void attentionWhole(float *shared, int batch, int kvHeads, int queries, int keys, Q q, Heads<T> k, Heads<T> v, float scale,
+                               float softcap, Mask mask, Sink sink, F f) {
+  constexpr int DV = S::DV, kMine = (DV + kThreads - 1) / kThreads, kRound = kWarps * kKeyBlock;
+  const int warp = threadIdx.x >> 5, thread = threadIdx.x, rows = S::Group * queries;
+  float *qs = shared, *factors = qs + S::kQ, *stages = factors + 2 * kWarps, *stage = stages + warp * S::kStage;
+  const int mine = warp * kKeyBlock;
+  KeyWalk<S, T, 1> walk;
+  {
+    const int problem = blockIdx.x / rows, last = mask.reach(int(blockIdx.x) % rows % queries, keys);
+    if (problem < batch * kvHeads && mine < last)
+      prefetchBlock(problem / kvHeads, problem % kvHeads, mine, last, k, v);
+  }
+  waitForInputs();
+#pragma unroll 1
+  for (int item = blockIdx.x; item < batch * kvHeads * rows; item += gridDim.x) {
+    const int row = item % rows, kvHead = item / rows % kvHeads, b = item / rows / kvHeads;
+    const RowOf rowOf(row, queries);
+    const int h = kvHead * S::Group + rowOf.head, last = mask.reach(rowOf.position, keys);
+    float top = nothing(), o[kMine], total = 0;
 #pragma unroll
     for (int i = 0; i < kMine; ++i)
-      o[i] = total[i] = 0;
-    __syncthreads();
+      o[i] = 0;
 #pragma unroll 1
-    for (int round = 0; round < last; round += kWarps * kKeyBlock) {
-      attendPart<S>(qs, b, kvHead, rowBase, queries, round + warp * kKeyBlock, last, k, v, scale,
-                    softcap, mask, parts + warp * R * S::kPart, S::kPart, R);
+    for (int round = 0; round < last; round += kRound) {
+      const int base = round + mine;
+      walk.begin(b, kvHead, base, last, k, v);
+      if (round == 0) // while keys and values are on their way
+        for (int d = thread; d < S::kQ; d += kThreads)
+          qs[d] = d < S::D ? q(b, h, rowOf.position, d) : 0.0f;
+      __syncthreads(); // and the last readers of the stages are done
+      auto give = [&](int, float blockTop, float blockTotal) {
+        stage[0] = blockTop;
+        stage[1] = blockTotal;
+      };
+      if (base < last)
+        walk.attend(qs, stage, b, kvHead, rowOf, queries, base, last, k, v, scale, softcap, mask, give,
+                    [&](int, int d, float value) { stage[2 + d] = value; });
+      else if ((thread & 31) == 0)
+        give(0, nothing(), 0.0f);
       __syncthreads();
-      if (thread < R * kWarps) { // one thread a row and warp: a maximum has no order
-        const int row = thread / kWarps, w = thread % kWarps;
-        float before = tops[row];
-        for (int u = 0; u < w; ++u)
-          before = fmaxf(before, parts[(u * R + row) * S::kPart]);
-        const Joined joined = join(before, parts[(w * R + row) * S::kPart]);
-        factors[2 * (w * R + row)] = joined.old;
-        factors[2 * (w * R + row) + 1] = joined.fresh;
+      const int parts = smaller(kWarps, divideUpInt(last - round, kKeyBlock));
+      if (thread < parts) { // a maximum has no order
+        float before = top;
+        for (int u = 0; u < thread; ++u)
+          before = fmaxf(before, stages[u * S::kStage]);
+        const Joined joined = join(before, stages[thread * S::kStage]);
+        factors[2 * thread] = joined.old;
+        factors[2 * thread + 1] = joined.fresh;
       }
       __syncthreads();
+      for (int w = 0; w < parts; ++w) {
+        const float *part = stages + w * S::kStage;
+        const float old = factors[2 * w], fresh = factors[2 * w + 1];
+        top = fmaxf(top, part[0]);
+        total = fmaf(total, old, part[1] * fresh);
 #pragma unroll
-      for (int i = 0; i < kMine; ++i) {
-        const int at = thread + i * kThreads, row = at / DV, d = at % DV;
-        if (at >= R * DV)
-          break;
-#pragma unroll
-        for (int w = 0; w < kWarps; ++w) {
-          const float *part = parts + (w * R + row) * S::kPart;
-          const float old = factors[2 * (w * R + row)], fresh = factors[2 * (w * R + row) + 1];
-          total[i] = fmaf(total[i], old, part[1] * fresh);
-          o[i] = fmaf(o[i], old, part[2 + d] * fresh);
-        }
-      }
-      if (thread < R)
-        for (int w = 0; w < kWarps; ++w)
-          tops[thread] = fmaxf(tops[thread], parts[(w * R + thread) * S::kPart]);
-      __syncthreads(); // before the parts are written again
-    }
-#pragma unroll
-    for (int i = 0; i < kMine; ++i) {
-      const int at = thread + i * kThreads, row = rowBase + at / DV, d = at % DV;
-      if (at < R * DV && row < rows) {
-        const int h = kvHead * S::Group + row / queries;
-        f(b, h, row % queries, d, o[i] * sink(h, tops[at / DV], total[i]));
+        for (int i = 0; i < kMine; ++i)
+          if (thread + i * kThreads < DV)
+            o[i] = fmaf(o[i], old, part[2 + thread + i * kThreads] * fresh);
       }
     }
+    const float share = sink(h, top, total);
+#pragma unroll
+    for (int i = 0; i < kMine; ++i)
+      if (thread + i * kThreads < DV)
+        f(b, h, rowOf.position, thread + i * kThreads, o[i] * share);
   }
 }
 
@@ -83,6 +88,7 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int rows = S::Group * queries, sets = divideUpInt(rows, kBlockRows);
   float *qs = shared, *stage = shared + kBlockRows * S::kQ;
+  waitForInputs();
   for (int item = blockIdx.x; item < batch * kvHeads * sets; item += gridDim.x) {
     const int set = item % sets, kvHead = item / sets % kvHeads, b = item / sets / kvHeads;
     const int rowBase = set * kBlockRows;
@@ -155,20 +161,15 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
         for (int r = 0; r < R; ++r)
           s[r] = lane / S::kKeys * S::kKeys == from ? score[r] : s[r];
       }
-      const int key = base + lane;
-      float p[R], blockTop[R], blockTotal[R], acc[R][S::kDims];
+      const int mine = smaller(base + lane, reach - 1);
+      float blockTop[R], blockTotal[R], acc[R][S::kDims];
+      weighKeys<S, T, R>(s, rowScale<D>(k.at(b, kvHead, mine)), rowScale<DV>(v.at(b, kvHead, mine)), b, kvHead,
+                         RowOf(rowBase + warp * R, queries), queries, base + lane, reach, scale, softcap, mask, blockTop, blockTotal);
 #pragma unroll
-      for (int r = 0; r < R; ++r) {
-        const int row = rowBase + warp * R + r;
-        float score = nothing();
-        if (key < reach && row < rows)
-          score = mask(b, kvHead * S::Group + row / queries, row % queries, key,
-                       cap(s[r] * scale, softcap));
-        p[r] = weigh(score, blockTop[r], blockTotal[r]);
+      for (int r = 0; r < R; ++r)
 #pragma unroll
         for (int d = 0; d < S::kDims; ++d)
           acc[r][d] = 0;
-      }
 #pragma unroll 1
       for (int from = 0; from < kKeyBlock; from += S::kKeys) {
         fill(v, DV, base + from);
@@ -177,7 +178,7 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
           float w[R];
 #pragma unroll
           for (int r = 0; r < R; ++r)
-            w[r] = __shfl_sync(kAllLanes, p[r], from + j);
+            w[r] = __shfl_sync(kAllLanes, s[r], from + j);
 #pragma unroll
           for (int d = 0; d < S::kDims; ++d) {
             const float vv = lane + 32 * d < DV ? stage[j * S::kStride + lane + 32 * d] : 0.0f;
@@ -211,19 +212,20 @@ OTF_DEVICE void attentionPrefill(float *shared, int batch, int kvHeads, int quer
   }
 }
 
-/// f(b, h, i, d, y) for every result. T: element of the cache, float or half_t. q(b, h, i, d): f32.
+/// f(b, h, i, d, y) for every result. T: element of the cache, float, half_t or int8_t. q(b, h, i, d): f32. `work`: of attentionParts,
+/// with attentionCombine after it, or null to do without.
 /// Grid: one block per batch * kvHeads * (row sets) fills the machine; any is right.
 template <class S, class T, class Q, class Mask, class Sink, class F>
 OTF_DEVICE void attention(int batch, int kvHeads, int queries, int keys, Q q, Heads<T> k,
-                          Heads<T> v, float scale, float softcap, Mask mask, Sink sink, F f) {
+                          Heads<T> v, float scale, float softcap, Mask mask, Sink sink, float *work, F f) {
   __shared__ __align__(16) float shared[S::kFloats];
-  waitForInputs();
-  if (S::Group * queries <= S::kFewRows)
-    attentionDecode<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, sink,
-                       f);
-  else
+  if (S::Group * queries > S::kFewRows)
     attentionPrefill<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, sink,
                         f);
+  else if (work && keys > kWholeKeys)
+    attentionParts<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, work);
+  else
+    attentionWhole<S>(shared, batch, kvHeads, queries, keys, q, k, v, scale, softcap, mask, sink, f);
 }
 
 } // namespace otf

@@ -13,8 +13,8 @@
 
 namespace otf {
 
-/// Row-major with free outer strides, in elements. Rows of keys and values are contiguous; when D
-/// (DV) is a multiple of four, so is every stride, and the base is aligned to four elements.
+/// Row-major with free outer strides, in elements. Rows of keys and values are contiguous, and follow one another without a gap;
+/// when D (DV) is a multiple of four, so is every stride, and the base is aligned to 16 bytes.
 template <class T> struct Heads {
   const T *data;
   int64_t batch, head, row;
@@ -22,6 +22,23 @@ template <class T> struct Heads {
     return data + b * batch + h * head + r * row;
   }
 };
+
+/// Rows of int8 are codes, and behind a row lies its scale (lib/Encoding/CacheRow.h).
+template <class T> constexpr bool kScaled = sizeof(T) == 1;
+template <class T> constexpr int rowElements(int width) { return kScaled<T> ? width + 4 : width; }
+template <int Width, class T> OTF_DEVICE float rowScale(const T *row) {
+  if constexpr (!kScaled<T>) {
+    return 1.0f;
+  } else if constexpr (Width % 4 == 0) {
+    return *reinterpret_cast<const float *>(row + Width);
+  } else {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      bits |= uint32_t(uint8_t(row[Width + i])) << (8 * i);
+    return __uint_as_float(bits);
+  }
+}
 
 // Masks: mask(b, h, i, j, s) is the score of query i for key j, and reach(i, keys) bounds the keys
 // that queries up to i look at. Strides are in elements, 0 where the mask broadcasts.
@@ -66,15 +83,16 @@ template <int D_, int DV_, int Group_> struct AttentionShape {
   static_assert(D > 0 && D <= 512 && DV > 0 && DV <= 512, "rows of a head fit in shared memory");
   static constexpr int kDims = (DV + 31) / 32; // values of a result row that a lane holds
   static constexpr int kMax = D > DV ? D : DV;
-  // Decode: rows a block works on at once, and shared floats: q, then each warp's top, total and o,
-  // the rows' tops so far, and each warp's two factors a row.
-  // One each: with few rows a launch has few blocks, and more of them beat reading keys once for four rows (H200, eight heads of 128 that
-  // share keys: 256 keys 6.5 us and 10.2, 1024 keys 22 and 35).
-  static constexpr int kRows = 1;
+  // Decode of a few keys: one row a block. With few rows a launch has few blocks, and more of them beat reading keys once for four rows
+  // (H200, eight heads of 128 that share keys: 256 keys 6.5 us and 10.2). Of many keys, which blocks divide: rows that read keys together.
+  static constexpr int kShared = (Group + (Group + 3) / 4 - 1) / ((Group + 3) / 4);
   static constexpr int kFewRows = kMax <= 256 ? 16 : 4; // up to which it is decoding
-  static constexpr int kPart = DV + 2;
   static constexpr int kQ = (D + 7) / 8 * 8;
-  static constexpr int kDecodeFloats = kRows * (kQ + kWarps * kPart + 1 + 2 * kWarps);
+  // Shared floats: queries, what each warp's sums are multiplied with, and each warp's stage (AttentionStream.cuh), which also takes what
+  // its block of keys gives: top, total and o.
+  static constexpr int kStage = 32 * 9 * 4;
+  static_assert(DV + 2 <= kStage, "a part fits");
+  static constexpr int kDecodeFloats = kShared * kQ + 2 * kWarps + kWarps * kStage;
   // Prefill: rows of a warp, and shared floats: q rows, then 32 keys or values. Four more floats
   // a row turn 16-byte reads down a column of keys conflict-free.
   static constexpr int kWarpRows = kMax <= 128 ? 4 : 1;
@@ -88,7 +106,6 @@ template <int D_, int DV_, int Group_> struct AttentionShape {
 OTF_DEVICE int divideUpInt(int value, int by) { return (value + by - 1) / by; }
 
 constexpr int kKeyBlock = 32;
-constexpr int kAhead = 8; // loads of keys and values that a lane has on their way: with few blocks, latency is all that counts
 
 OTF_DEVICE float nothing() { return __int_as_float(0xff800000); } // the top of a block without keys
 
@@ -131,15 +148,42 @@ OTF_DEVICE float weigh(float score, float &top, float &total) {
   return p;
 }
 
-/// One block of keys from `base` (before `last`) for S::kRows rows from rowBase, by one warp.
-/// `qs`: their queries, kQ floats each.
-template <class S, class T, class Mask>
-OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int queries, int base,
+/// Which of a problem's rows: a query head, counted from the first that reads its key head, and a position.
+struct RowOf {
+  int head, position;
+  __device__ __forceinline__ RowOf(int row, int queries) : head(row / queries), position(row % queries) {}
+  __device__ __forceinline__ void next(int queries) {
+    if (++position == queries) {
+      position = 0;
+      ++head;
+    }
+  }
+};
+
+/// From dot products of the lane's key to its weight, for R rows from `row`, and each row's largest score and sum of weights.
+template <class S, class T, int R, class Mask>
+OTF_DEVICE void weighKeys(float (&s)[R], float keyScale, float valueScale, int b, int kvHead, RowOf row, int queries, int key,
+                          int last, float scale, float softcap, Mask mask, float (&top)[R], float (&total)[R]) {
+#pragma unroll
+  for (int r = 0; r < R; ++r, row.next(queries)) {
+    float score = nothing();
+    if (key < last && row.head < S::Group)
+      score = mask(b, kvHead * S::Group + row.head, row.position, key,
+                   cap((kScaled<T> ? s[r] * keyScale : s[r]) * scale, softcap));
+    s[r] = weigh(score, top[r], total[r]);
+    if (kScaled<T>)
+      s[r] *= valueScale; // weights of codes
+  }
+}
+
+/// One block of keys from `base` (before `last`) for R rows from `row`, by one warp, whatever D and DV are. `qs`: their queries, kQ
+/// floats each. acc[r][d] is value lane + 32 d.
+template <class S, class T, int R, class Mask>
+OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, RowOf row, int queries, int base,
                             int last, Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
-                            float (&top)[S::kRows], float (&total)[S::kRows],
-                            float (&acc)[S::kRows][S::kDims]) {
-  constexpr int R = S::kRows, D = S::D, DV = S::DV;
-  const int lane = threadIdx.x & 31, rows = S::Group * queries;
+                            float (&top)[R], float (&total)[R], float (&acc)[R][S::kDims]) {
+  constexpr int D = S::D, DV = S::DV;
+  const int lane = threadIdx.x & 31, key = base + lane, mine = smaller(key, last - 1);
   float s[R];
 #pragma unroll
   for (int r = 0; r < R; ++r)
@@ -154,7 +198,7 @@ OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         dot[r][i] = 0;
-#pragma unroll D % 4 == 0 ? kAhead : 1
+#pragma unroll D % 4 == 0 ? 4 : 1
     for (int d = 4 * (lane & 1); d < D; d += 8) {
       float4 kv;
       if constexpr (D % 4 == 0)
@@ -180,22 +224,15 @@ OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int
       s[r] = lane >> 4 == pass ? sum : s[r];
     }
   }
-  const int key = base + lane;
-  float p[R];
+  weighKeys<S, T, R>(s, rowScale<D>(k.at(b, kvHead, mine)), rowScale<DV>(v.at(b, kvHead, mine)), b, kvHead, row, queries, key,
+                     last, scale, softcap, mask, top, total);
 #pragma unroll
-  for (int r = 0; r < R; ++r) {
-    const int row = rowBase + r;
-    float score = nothing();
-    if (key < last && row < rows)
-      score = mask(b, kvHead * S::Group + row / queries, row % queries, key,
-                   cap(s[r] * scale, softcap));
-    p[r] = weigh(score, top[r], total[r]);
+  for (int r = 0; r < R; ++r)
 #pragma unroll
     for (int d = 0; d < S::kDims; ++d)
       acc[r][d] = 0;
-  }
   const int here = smaller(kKeyBlock, last - base);
-#pragma unroll DV % 4 == 0 ? kAhead : 1
+#pragma unroll DV % 4 == 0 ? 4 : 1
   for (int j = 0; j < here; ++j) {
     const T *vr = v.at(b, kvHead, base + j);
     float vv[S::kDims];
@@ -204,7 +241,7 @@ OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int
       vv[d] = lane + 32 * d < DV ? toFloat(vr[lane + 32 * d]) : 0.0f;
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-      const float w = __shfl_sync(kAllLanes, p[r], j);
+      const float w = __shfl_sync(kAllLanes, s[r], j);
 #pragma unroll
       for (int d = 0; d < S::kDims; ++d)
         acc[r][d] = fmaf(w, vv[d], acc[r][d]);
@@ -212,7 +249,7 @@ OTF_DEVICE void attendBlock(const float *qs, int b, int kvHead, int rowBase, int
   }
 }
 
-/// Queries of S::kRows rows from rowBase, zeros behind each and past the last row.
+/// Queries of `count` rows from rowBase, zeros behind each and past the last row.
 template <class S, class Q>
 OTF_DEVICE void loadQueries(float *qs, int count, int b, int kvHead, int rowBase, int queries, Q q) {
   for (int at = threadIdx.x; at < count * S::kQ; at += kThreads) {
@@ -220,42 +257,6 @@ OTF_DEVICE void loadQueries(float *qs, int count, int b, int kvHead, int rowBase
     qs[at] = row < S::Group * queries && d < S::D
                  ? q(b, kvHead * S::Group + row / queries, row % queries, d)
                  : 0.0f;
-  }
-}
-
-/// The warp's block of keys at `base`, or nothing if it begins past the last key, into `part`:
-/// [row] of top, total, o[DV], `stride` floats from row to row.
-template <class S, class T, class Mask>
-OTF_DEVICE void attendPart(const float *qs, int b, int kvHead, int rowBase, int queries, int base,
-                           int last, Heads<T> k, Heads<T> v, float scale, float softcap, Mask mask,
-                           float *part, int64_t stride, int count) {
-  constexpr int R = S::kRows;
-  const int lane = threadIdx.x & 31;
-  float top[R], total[R], acc[R][S::kDims];
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    top[r] = nothing();
-    total[r] = 0;
-#pragma unroll
-    for (int d = 0; d < S::kDims; ++d)
-      acc[r][d] = 0;
-  }
-  if (base < last)
-    attendBlock<S>(qs, b, kvHead, rowBase, queries, base, last, k, v, scale, softcap, mask, top,
-                   total, acc);
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    float *to = part + r * stride;
-    if (r >= count)
-      break;
-    if (lane == 0) {
-      to[0] = top[r];
-      to[1] = total[r];
-    }
-#pragma unroll
-    for (int d = 0; d < S::kDims; ++d)
-      if (lane + 32 * d < S::DV)
-        to[2 + lane + 32 * d] = acc[r][d];
   }
 }
 

@@ -4,7 +4,7 @@
 // floats, the few instructions that have no C++ spelling, and reductions. NVRTC compiles this
 // library alone: no header of CUDA or of the host is included, because a target machine may have
 // the NVRTC library and nothing else. The files are pasted in front of the generated entries in
-// the order Prelude, Codec, Norm, Rotate, Record, Linear, OneRow, Embedding, Rope, Attention, Append, Map, Largest.
+// the order of CMakeLists.txt, this one first.
 //
 // Every kernel runs blocks of kThreads threads in x, and loops over its work with the grid as
 // stride, so any grid is right and a captured graph outlives a change of sizes.
@@ -70,6 +70,7 @@ OTF_DEVICE float toFloat(half_t x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
   return f;
 }
+OTF_DEVICE float toFloat(int8_t x) { return float(x); }
 OTF_DEVICE float toFloat(bhalf_t x) { return __uint_as_float(uint32_t(x.bits) << 16); }
 template <class T> struct Float {}; // fromFloat needs the target as a tag: no return overloads
 OTF_DEVICE float fromFloat(float x, Float<float>) { return x; }
@@ -104,6 +105,10 @@ OTF_DEVICE float4 load4(const half_t *p) {
   const uint2 v = *reinterpret_cast<const uint2 *>(p);
   return make_float4(toFloat(half_t{uint16_t(v.x)}), toFloat(half_t{uint16_t(v.x >> 16)}),
                      toFloat(half_t{uint16_t(v.y)}), toFloat(half_t{uint16_t(v.y >> 16)}));
+}
+OTF_DEVICE float4 load4(const int8_t *p) {
+  const uint32_t v = *reinterpret_cast<const uint32_t *>(p);
+  return make_float4(float(int8_t(v)), float(int8_t(v >> 8)), float(int8_t(v >> 16)), float(int8_t(v >> 24)));
 }
 
 // exp, log, tanh, erf, sin, cos: lib/Codegen/CPU/kernels/Math.h operation for operation, because what they

@@ -21,21 +21,19 @@ template <int Rotary, bool Interleaved> struct Pairing {
 };
 
 /// f(r, i, y) for the D values of each of `rows` heads. x(r, i), and cosine(r, i), sine(r, i) for
-/// i < Rotary, are functors: the generator knows how a row maps to a position.
+/// i < Rotary, are functors: the generator knows how a row maps to a position. A warp has a row, as in otf::append.
 template <int D, int Rotary, bool Interleaved, class X, class Cos, class Sin, class F>
 OTF_DEVICE void rope(int64_t rows, X x, Cos cosine, Sin sine, F f, Blocks blocks = allBlocks()) {
   static_assert(Rotary <= D, "no more is rotated than there is");
   using P = Pairing<Rotary, Interleaved>;
   waitForInputs();
-  for (int64_t at = blocks.index * kThreads + threadIdx.x; at < rows * D;
-       at += blocks.count * kThreads) {
-    const int64_t r = at / D;
-    const int i = int(at - r * D);
-    float y = x(r, i);
-    if (i < Rotary)
-      y = fmaf(y, cosine(r, i), P::sign(i) * (float(x(r, P::partner(i))) * sine(r, i)));
-    f(r, i, y);
-  }
+  for (int64_t r = blocks.index * kWarps + (threadIdx.x >> 5); r < rows; r += blocks.count * kWarps)
+    for (int i = threadIdx.x & 31; i < D; i += 32) {
+      float y = x(r, i);
+      if (i < Rotary)
+        y = fmaf(y, cosine(r, i), P::sign(i) * (float(x(r, P::partner(i))) * sine(r, i)));
+      f(r, i, y);
+    }
 }
 
 } // namespace otf
