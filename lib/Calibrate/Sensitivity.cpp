@@ -255,7 +255,7 @@ CompileStatus Measurement::run(std::string &made) {
   decided.recipe = options.recipe;
   decided.statistics = options.statistics;
   decided.emit = CompileOptions::Emit::annotated;
-  decided.uniform = true;
+  decided.uniform = decided.quiet = true;
   decided.allowNonfinite = options.allowNonfinite;
   Status measured;
   decided.decided = [&](mlir::ModuleOp module) { measured = measure(module); };

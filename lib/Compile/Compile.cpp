@@ -51,7 +51,10 @@ using Emit = CompileOptions::Emit;
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), context(MLIRContext::Threading::DISABLED), errors(context, progress) {}
+      : options(options), context(MLIRContext::Threading::DISABLED), errors(context, progress) {
+    if (options.quiet)
+      errors.dropWarnings();
+  }
 
   CompileStatus run();
   CompileStatus identify(ModelIdentity &identity);

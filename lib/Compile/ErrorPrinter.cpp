@@ -79,10 +79,12 @@ LogicalResult ErrorPrinter::handle(Diagnostic &diagnostic) {
       message = node + ": " + message;
     message = file + ": " + message;
   }
-  if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
-    line("warning", message);
-  else
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+    if (!dropped)
+      line("warning", message);
+  } else {
     print(message);
+  }
   return success();
 }
 

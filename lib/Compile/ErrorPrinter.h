@@ -22,6 +22,8 @@ public:
 
   /// Errors that follow are about this file and are prefixed by it where they are not yet.
   void setFile(std::string name) { file = std::move(name); }
+  /// Warnings are dropped: who compiles for itself before it compiles for the caller would say them twice.
+  void dropWarnings() { dropped = true; }
   /// An error that is no diagnostic.
   void print(const std::string &message) { messages.push_back(message); }
   unsigned count() const { return messages.size(); }
@@ -35,6 +37,7 @@ private:
   Progress &progress;
   std::string file;
   std::vector<std::string> messages;
+  bool dropped = false;
   mlir::ScopedDiagnosticHandler handler;
 };
 
