@@ -36,13 +36,14 @@ constexpr KnownSpill kKnownSpills[] = {
     {"sm_120", "linear_ternary_77_300_11", 8},
 };
 
-/// Attention to heads of 128 and more keeps on the stack what its outermost loops need, counts and strides, and reads it there again
-/// between the inner ones: six to twenty registers of 128.
-constexpr unsigned kMostOfWideHeads = 96;
+/// Attention fills its 128 registers with keys and values that are on their way. What its outermost loop needs beside them, counts and
+/// strides, some entries keep on the stack, and read it there between the inner loops, never in them: a few bytes, more where heads
+/// have 128 values or more.
+constexpr unsigned kMostOfAttention = 16, kMostOfWideHeads = 96;
 
 unsigned knownSpill(std::string_view architecture, std::string_view kernel) {
-  if (kernel.starts_with("attention_") && (kernel.find("_128_") != kernel.npos || kernel.find("_256_") != kernel.npos))
-    return kMostOfWideHeads;
+  if (kernel.starts_with("attention_"))
+    return kernel.find("_128_") != kernel.npos || kernel.find("_256_") != kernel.npos ? kMostOfWideHeads : kMostOfAttention;
   for (const KnownSpill &known : kKnownSpills)
     if (known.architecture == architecture && known.kernel == kernel)
       return known.bytes;
