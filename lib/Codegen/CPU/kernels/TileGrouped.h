@@ -33,9 +33,10 @@ template <typename Codec> inline constexpr bool kSigns = requires { requires Cod
 
 /// Weights come in a stream that is read once, and what foresees streams in hardware stops at pages: asks for the `bytes` that lie
 /// one page further. They may be past the last; a prefetch does not fault.
-inline void prefetchAhead(const uint8_t *at, int64_t bytes) {
+inline constexpr int64_t kAhead = 4096;
+inline void prefetchAhead(const uint8_t *at, int64_t bytes, int64_t ahead = kAhead) {
   for (int64_t line = 0; line < bytes; line += 64)
-    _mm_prefetch(reinterpret_cast<const char *>(at) + 4096 + line, _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char *>(at) + ahead + line, _MM_HINT_T0);
 }
 
 /// MR rows times NT tiles at `tileBytes`; row i of tile j goes to acc + 8 · (j · rows + i).
@@ -45,10 +46,13 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileByt
                         int64_t outliers, int64_t rows, float *acc) {
   RecordLayout layout = recordLayout(kb, outliers);
   int64_t perGroup = group <= 0 ? layout.chunks : group / kChunkColumns;
-  const uint8_t *at[NT];
+  // A tile's stream goes on NT tiles further: what lies behind its end is the next one's, which comes at the same time.
+  const int64_t ahead = NT == 1 || tileBytes > kAhead ? kAhead : tileBytes, afterEnd = (NT - 1) * tileBytes;
+  const uint8_t *at[NT], *nearEnd[NT];
   __m256 total[NT][MR];
   for (int j = 0; j < NT; ++j) {
     at[j] = tile + j * tileBytes;
+    nearEnd[j] = at[j] + tileBytes - ahead;
     for (int i = 0; i < MR; ++i)
       total[j][i] = _mm256_setzero_ps();
   }
@@ -88,7 +92,7 @@ inline void groupedRows(const Codec &codec, const uint8_t *tile, int64_t tileByt
       else
         codec.template dots<MR, NT>(at, x, stride, xSum, dot);
       for (int j = 0; j < NT; ++j) {
-        prefetchAhead(at[j], Codec::chunkBytes);
+        prefetchAhead(at[j] + (at[j] < nearEnd[j] ? 0 : afterEnd), Codec::chunkBytes, ahead);
         for (int i = 0; i < MR; ++i) {
           __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dot[j][i]), _mm256_set1_ps(xScale[i]));
           term = _mm256_mul_ps(term, scale[j]);
