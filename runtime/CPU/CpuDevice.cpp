@@ -46,7 +46,7 @@ public:
       return deviceError("device 'cpu': the plan has code for ", levels,
                          ", and this processor runs none of it: AVX2, FMA, F16C and BMI2 are the least (use another machine)");
     if (!supportsLevel(code->level))
-      return deviceError("device 'cpu': this processor has no ", code->level);
+      return deviceError("device 'cpu:", wanted, "': this processor has no ", code->level, " (device 'cpu' takes what it runs best)");
     level = code->level;
     OTF_TRY(object.load(code->bytes));
     for (const StepInfo &step : steps.steps) {

@@ -394,6 +394,14 @@ class Plans(Bad):
     def test_unknown_cpu_level(self):
         self.refuse([otf.tool("otf-exec"), "run", self.plan, "--device=cpu:foo"], "cpu:foo", "avx2", status=3)
 
+    def test_a_cpu_level_that_this_processor_lacks(self):
+        with open("/proc/cpuinfo") as cpu:
+            if "avx512_vnni" in cpu.read():
+                self.skipTest("this processor has avx512vnni")
+        plan = self.folder / "both-levels.plan"
+        otf.succeed(otf.tool("otf-compile"), otf.fixtures / "digits" / "model.onnx", "-o", plan, "--recipe=none", "--cpu-arch=avx2,avx512vnni")
+        self.refuse([otf.tool("otf-exec"), "run", plan, "--device=cpu:avx512vnni"], "cpu:avx512vnni", "this processor has no", "device 'cpu' takes", status=3)
+
     def test_what_is_not_a_regular_file(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
