@@ -18,6 +18,11 @@ namespace otf::cuda {
 /// What a block may have on every architecture, less what a kernel declares itself.
 static constexpr int64_t kMostShared = 60 * 1024;
 
+/// __launch_bounds__ of blocks of so many threads.
+static std::string bounds(int64_t threads) {
+  return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) + ", otf::kOneRowThreads / " + std::to_string(threads) + ")\n";
+}
+
 namespace {
 
 /// A launch's kernel as a part of an entry.
@@ -50,7 +55,9 @@ private:
   std::optional<CudaKernel> emit(const MergedLaunch &merged, plan::LaunchOp maker, StringRef name);
   /// Parts of a record by each block, in the order of what reads it.
   std::optional<CudaKernel> emitRecord(plan::LaunchOp prologue, plan::LaunchOp reader, StringRef name);
-  bool piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRef order, unsigned &buffers, unsigned &dims, bool spread = false);
+  bool piece(plan::LaunchOp launch, Piece &piece, KernelFrame::Part part, unsigned &buffers, unsigned &dims);
+  LinearOp linearOf(plan::LaunchOp launch);
+  RowDivision divide(const MergedLaunch &merged);
   bool isWide(plan::LaunchOp prologue);
   /// The name of the kernel of `parts`, which is made if it is new; empty where there is none.
   std::string kernelOf(const std::string &parts, function_ref<std::optional<CudaKernel>(StringRef)> make);
@@ -64,9 +71,12 @@ private:
 } // namespace
 
 /// Prints the kernel of `launch` with its buffers and sizes after those of the parts before it.
-bool Merger::piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRef order, unsigned &buffers, unsigned &dims, bool spread) {
+bool Merger::piece(plan::LaunchOp launch, Piece &piece, KernelFrame::Part part, unsigned &buffers, unsigned &dims) {
   auto kernel = module.lookupSymbol<plan::KernelOp>(launch.getKernel());
-  piece.frame.part = {buffers, dims, (name + "_" + Twine(buffers)).str(), order.str(), spread};
+  part.firstBuffer = buffers;
+  part.firstDim = dims;
+  part.prefix += "_" + std::to_string(buffers);
+  piece.frame.part = std::move(part);
   piece.frame.indent = 2;
   unsigned number = 0;
   if (!kernel || !emitBody(piece.frame, kernel, number))
@@ -77,53 +87,81 @@ bool Merger::piece(plan::LaunchOp launch, Piece &piece, StringRef name, StringRe
   return true;
 }
 
+LinearOp Merger::linearOf(plan::LaunchOp launch) {
+  auto kernel = module.lookupSymbol<plan::KernelOp>(launch.getKernel());
+  return kernel ? dyn_cast_or_null<LinearOp>(kernel.getRoot()) : LinearOp();
+}
+
+/// Linears alone know more than the usual number of threads.
+RowDivision Merger::divide(const MergedLaunch &merged) {
+  llvm::MapVector<int64_t, int64_t> tiles; // a lane's members have as many rows
+  int64_t chunks = 0;
+  for (plan::LaunchOp launch : merged.launches) {
+    LinearOp linear = linearOf(launch);
+    if (!linear)
+      return {};
+    MatrixType type = linear.getWeight().getType();
+    int64_t &most = tiles[launch->getAttrOfType<IntegerAttr>(plan::kLaneAttribute).getInt()];
+    most = std::max(most, (type.getRows() + 7) / 8);
+    chunks = (type.getColumns() - type.getOutliers() + 31) / 32;
+  }
+  auto ofLanes = llvm::make_second_range(tiles);
+  return divideRow({ofLanes.begin(), ofLanes.end()}, chunks);
+}
+
 /// Measured on an H200: a block makes the record of 4096 columns in about a microsecond, which is what a launch takes.
 bool Merger::isWide(plan::LaunchOp prologue) {
   constexpr int64_t kMostColumns = 4096;
   auto kernel = module.lookupSymbol<plan::KernelOp>(prologue.getKernel());
   auto root = kernel ? dyn_cast_or_null<PrologueOp>(kernel.getRoot()) : PrologueOp();
-  return root && root.getKind() == NormKind::none && !root.getRotationAttr() &&
-         cast<RankedTensorType>(root.getInput().getType()).getShape().back() > kMostColumns;
+  if (!root || root.getKind() != NormKind::none)
+    return false;
+  if (std::optional<RotationAttr> rotation = root.getRotation(); rotation && rotation->getBlock() < 32)
+    return false; // parts are whole chunks
+  return cast<RankedTensorType>(root.getInput().getType()).getShape().back() > kMostColumns;
 }
 
 std::optional<CudaKernel> Merger::emitRecord(plan::LaunchOp prologue, plan::LaunchOp reader, StringRef name) {
   unsigned buffers = 0, dims = 0, ignored[2] = {0, 0};
   Piece read, made;
-  if (!piece(reader, read, name, "", ignored[0], ignored[1]) ||
-      !piece(prologue, made, name, "otf::OrderOf<" + read.frame.weight + ">", buffers, dims, true))
+  if (!piece(reader, read, {.prefix = name.str()}, ignored[0], ignored[1]))
+    return std::nullopt;
+  KernelFrame::Part part{.prefix = name.str(), .order = "otf::OrderOf<" + read.frame.weight + ">", .spread = true};
+  if (cast<PrologueOp>(module.lookupSymbol<plan::KernelOp>(prologue.getKernel()).getRoot()).getRotationAttr())
+    part.division.threads = 768; // a block has a multiprocessor for itself
+  if (!piece(prologue, made, part, buffers, dims))
     return std::nullopt;
   CudaKernel result;
   result.name = name.str();
   result.grid = Size(made.blocks);
-  result.source = made.frame.globals + "extern \"C\" __global__ void __launch_bounds__(otf::kThreads, otf::kOneRowBlocks)\n" + result.name +
+  result.block = unsigned(part.division.threads);
+  result.source = made.frame.globals + bounds(result.block) + result.name +
                   "(otf::Args<" + std::to_string(buffers) + "> a) {\n  otf::releaseDependents();\n  otf::waitForInputs();\n" +
                   "  const otf::Blocks blocks = otf::allBlocks();\n" + made.frame.text + "}\n\n";
   return result;
 }
 
 std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, plan::LaunchOp maker, StringRef name) {
+  KernelFrame::Part part{.prefix = name.str(), .order = "otf::NaturalOrder", .division = divide(merged)};
   unsigned buffers = 0, dims = 0;
-  std::string order = "otf::NaturalOrder";
   std::vector<std::unique_ptr<Piece>> pieces;
   Piece prologue;
   // The prologue's arguments come first, but its record is in the order of the weights' codecs.
-  if (merged.prologue && !piece(merged.prologue, prologue, name, order, buffers, dims))
+  if (merged.prologue && !piece(merged.prologue, prologue, part, buffers, dims))
     return std::nullopt;
   for (plan::LaunchOp launch : merged.launches)
-    if (!piece(launch, *pieces.emplace_back(std::make_unique<Piece>()), name, order, buffers, dims))
+    if (!piece(launch, *pieces.emplace_back(std::make_unique<Piece>()), part, buffers, dims))
       return std::nullopt;
+  unsigned ignored[2] = {0, 0};
   if (merged.prologue) {
-    unsigned ignored[2] = {0, 0};
-    order = "otf::OrderOf<" + pieces.front()->frame.weight + ">";
+    part.order = "otf::OrderOf<" + pieces.front()->frame.weight + ">";
     prologue = Piece();
-    if (!piece(merged.prologue, prologue, name, order, ignored[0], ignored[1]))
+    if (!piece(merged.prologue, prologue, part, ignored[0], ignored[1]))
       return std::nullopt;
   }
-  if (maker) { // for the size of its record
-    unsigned ignored[2] = {0, 0};
-    if (!piece(maker, prologue, name, order, ignored[0], ignored[1], true))
-      return std::nullopt;
-  }
+  part.spread = true;
+  if (maker && !piece(maker, prologue, part, ignored[0], ignored[1])) // for the size of its record
+    return std::nullopt;
   int64_t scratch = maker ? 0 : prologue.frame.scratchBytes, record = prologue.frame.recordBytes;
   for (auto &each : pieces)
     scratch = std::max(scratch, each->frame.scratchBytes);
@@ -156,13 +194,15 @@ std::optional<CudaKernel> Merger::emit(const MergedLaunch &merged, plan::LaunchO
   result.name = name.str();
   result.grid = Size(first);
   result.shared = unsigned(record + scratch);
-  result.source = globals + "extern \"C\" __global__ void __launch_bounds__(otf::kThreads, otf::kOneRowBlocks)\n" + result.name +
-                  "(otf::Args<" + std::to_string(std::max(buffers, 1u)) + "> a) {\n" + prefetch + "  otf::waitForInputs();\n";
+  result.block = unsigned(part.division.threads);
+  result.source = globals + bounds(result.block) + result.name + "(otf::Args<" + std::to_string(std::max(buffers, 1u)) + "> a) {\n" + prefetch;
+  if (!merged.prologue) // which waits itself, after what depends on nothing
+    result.source += "  otf::waitForInputs();\n";
   if (merged.prologue || maker)
     result.source += "  extern __shared__ __align__(16) otf::uint8_t shared[];\n  otf::uint8_t *const record = shared;\n"
                      "  float *const scratch = reinterpret_cast<float *>(shared + " +
                      std::to_string(record) + ");\n" +
-                     (maker ? "  otf::copyRecord(" + pieces.front()->frame.record + ", " + std::to_string(record) + ", record);\n"
+                     (maker ? "  otf::copyRecord<" + std::to_string(result.block) + ">(" + pieces.front()->frame.record + ", " + std::to_string(record) + ", record);\n"
                             : "  {\n" + prologue.frame.text + "  }\n");
   // Not before: blocks of the next launch that come early take places on some multiprocessors, and divide what is left unevenly. On an
   // H200 that cost a fifth of launches that fill half of it.

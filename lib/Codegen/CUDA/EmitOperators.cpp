@@ -15,8 +15,9 @@ namespace otf::cuda {
 // keep enough bytes in flight; below that, warps share tiles.
 static constexpr int64_t kWarps = 8, kBlocksWanted = 264;
 static constexpr int64_t kKeyBlock = 32, kWholeKeys = 512; // of AttentionBlocks.cuh and AttentionParts.cuh
-static constexpr int64_t kChunksOfBlock = 32; // kRecordPart of OneRow.cuh
-static constexpr int64_t kTermBytes = 6144 * 4; // kTermFloats of FewRows.cuh
+static constexpr int64_t kChunksOfBlock = 32; // kRecordPart of RowRecord.cuh
+/// kRowTermFloats of OneRow.cuh, in bytes.
+static int64_t termBytes(int64_t threads) { return 4 * (threads > 256 ? 8192 : 6144); }
 
 bool emitGenerate(KernelFrame &k, tensor::GenerateOp op) {
   ArrayRef<otf::Size> shape = k.result.shape;
@@ -154,10 +155,11 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   if (!x)
     return false;
   if (k.part) { // the record is the entry's
-    std::string which = codec->weight + ", " + std::to_string(split) + ">(";
+    const RowDivision &division = k.part->division;
+    std::string which = codec->weight + ", " + std::to_string(division.split) + ", " + std::to_string(division.threads) + ">(";
     k.weight = codec->weight;
     k.record = "a.buffers[" + std::to_string(k.part->firstBuffer + cast<BlockArgument>(op.getInput()).getArgNumber()) + "]";
-    k.scratchBytes = split == 1 ? 0 : kTermBytes;
+    k.scratchBytes = division.split == 1 ? 0 : termBytes(division.threads);
     k.prefetch = "otf::prefetchTiles<" + which + "a.buffers[" + std::to_string(k.part->firstBuffer + cast<BlockArgument>(op.getWeight()).getArgNumber()) + "], ";
     k.line("otf::oneRow<" + which + k.memory[op.getWeight()].pointer + ", record, scratch,");
   } else {
@@ -189,7 +191,8 @@ bool emitLinear(KernelFrame &k, LinearOp op) {
   --k.indent;
   k.line("}" + k.blocks() + ");");
   --k.indent;
-  k.grid = gridOfLinear(shape.drop_back(), type.getRows(), (tiles * split + kWarps - 1) / kWarps);
+  k.grid = k.part ? otf::Size(k.part->division.blocks(tiles))
+                  : gridOfLinear(shape.drop_back(), type.getRows(), (tiles * split + kWarps - 1) / kWarps);
   return true;
 }
 
@@ -247,6 +250,14 @@ static bool emitOneRecord(KernelFrame &k, PrologueOp op, const std::string &row,
   std::string layout = "otf::RecordLayout<" + std::to_string(width) + ", " + std::to_string(outliers) + ">, " + k.part->order + ", ";
   std::string row_ = row + ", " + epsilonOf(op.getEpsilonAttr()) + ", " + k.pointerOr0(op.getScale()) + ", " + k.pointerOr0(op.getBias());
   k.scratchBytes = 4 * kWarps;
+  const std::string threads = ", " + std::to_string(k.part->division.threads) + ">(";
+  if (k.part->spread && op.getRotationAttr()) {
+    auto [rotation, factor] = rotationOf(k, op, *op.getRotation(), width);
+    k.line("otf::oneRecordPartRotated<" + layout + rotation + threads + row + ", " + factor + ", reinterpret_cast<otf::uint8_t *>(" +
+           k.result.pointer + "), blocks);");
+    k.grid = otf::Size(width / op.getRotation()->getBlock());
+    return true;
+  }
   if (k.part->spread) {
     k.line("otf::oneRecordPart<" + layout.substr(0, layout.size() - 2) + ">(" + row + ", " +
            (outliers ? k.memory[op.getColumns()].pointer : std::string("nullptr")) + ", " + k.pointerOr0(op.getGrid()) +
@@ -258,10 +269,10 @@ static bool emitOneRecord(KernelFrame &k, PrologueOp op, const std::string &row,
     auto [rotation, factor] = rotationOf(k, op, *op.getRotation(), width);
     constexpr int64_t kMost = 11264; // Rotation::kMost of Rotate.cuh, which rotates no more at once
     k.scratchBytes += 4 * std::min(kMost, (width + 31) / 32 * 32 + op.getRotation()->getBlock() * op.getRotation()->getFactor());
-    k.line("otf::oneRecordRotated<" + layout + kindName(op.getKind()) + ", " + rotation + ">(" + row_ + ", " + factor + ", record, scratch);");
+    k.line("otf::oneRecordRotated<" + layout + kindName(op.getKind()) + ", " + rotation + threads + row_ + ", " + factor + ", record, scratch);");
     return true;
   }
-  k.line("otf::oneRecord<" + layout + kindName(op.getKind()) + ">(" + row_ + ", " +
+  k.line("otf::oneRecord<" + layout + kindName(op.getKind()) + threads + row_ + ", " +
          (outliers ? k.memory[op.getColumns()].pointer : std::string("nullptr")) + ", " + k.pointerOr0(op.getGrid()) + ", record, scratch);");
   return true;
 }

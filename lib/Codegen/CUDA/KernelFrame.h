@@ -5,6 +5,7 @@
 #define OTF_CODEGEN_CUDA_KERNELFRAME_H
 
 #include "lib/Codegen/CUDA/EmitKernel.h"
+#include "lib/Codegen/CUDA/RowDivision.h"
 #include "lib/Codegen/CUDA/ScalarPrinter.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -28,8 +29,9 @@ public:
   /// Where the kernel is one of several in an entry for one row (EmitMerged.cpp), and how much of the entry's arguments others have.
   struct Part {
     unsigned firstBuffer = 0, firstDim = 0;
-    std::string prefix; ///< of the names of constants
-    std::string order;  ///< of a prologue: the otf::…Order of its record
+    std::string prefix = {}; ///< of the names of constants
+    std::string order = {};  ///< of a prologue: the otf::…Order of its record
+    RowDivision division = {};
     bool spread = false; ///< of a prologue: blocks make parts of a record in device memory
   };
   std::optional<Part> part;

@@ -109,9 +109,11 @@ TEST_P(Linear, OneRowHasTheSameBits) {
   launch(cat("linear_", c.name), {blob.pointer, records.pointer, many.pointer}, {1}, 3);
   const std::vector<float> want = many.get<float>();
   for (unsigned grid : {1u, 3u, 500u}) {
-    Buffer y(size_t(c.rows) * 4);
-    launch(cat("one_", c.name), {blob.pointer, row.pointer, y.pointer}, {1}, grid);
+    Buffer y(size_t(c.rows) * 4), again(size_t(c.rows) * 4);
+    launch(cat("one_", c.name), {blob.pointer, row.pointer, y.pointer}, {1}, grid, 256, 24 << 10);
     expectSame(y.get<float>(), want);
+    launch(cat("large_", c.name), {blob.pointer, row.pointer, again.pointer}, {1}, grid, 768, 32 << 10);
+    expectSame(again.get<float>(), want);
   }
 }
 

@@ -58,22 +58,26 @@ LINEAR(linear_ternary_64_128_0, otf::TernarySign<64>, 64, 128, 0, 2)
 LINEAR(linear_ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11, 8)
 LINEAR(linear_ternary_200_576_0, otf::TernarySign<64>, 200, 576, 0, 1)
 
-// One row, whose record each block makes. Buffers: weight, x f32 [K], y f32 [N].
-#define ONE_ROW(name, codec, N, K, outliers, split)                                                \
-  ENTRY(one_##name, 3) {                                                                           \
+// One row, whose record each block makes. Buffers: weight, x f32 [K], y f32 [N]. Blocks of 256 and of 768 threads.
+#define ONE_ROW_OF(name, codec, N, K, outliers, split, threads)                                    \
+  extern "C" __global__ void __launch_bounds__(threads, otf::kOneRowThreads / threads)             \
+  name(otf::Args<3> a) {                                                                           \
     using W = otf::Weight<codec, N, K, outliers>;                                                  \
     __shared__ __align__(16) otf::uint8_t record[W::kRecordBytes];                                 \
-    __shared__ __align__(16) float scratch[otf::kTermFloats];                                      \
+    extern __shared__ __align__(16) float scratch[];                                               \
     const float *x = static_cast<const float *>(a.buffers[1]);                                     \
     float *y = static_cast<float *>(a.buffers[2]);                                                 \
-    otf::prefetchTiles<W, split>(a.buffers[0], otf::allBlocks());                                  \
-    otf::oneRecord<otf::RecordLayout<K, outliers>, otf::OrderOf<W>, otf::Normal::none>(            \
+    otf::prefetchTiles<W, split, threads>(a.buffers[0], otf::allBlocks());                         \
+    otf::oneRecord<otf::RecordLayout<K, outliers>, otf::OrderOf<W>, otf::Normal::none, threads>(   \
         [=](int64_t, int64_t k) { return x[k]; }, 0.0f, nullptr, nullptr, a.buffers[0], nullptr,   \
         record, scratch);                                                                          \
-    otf::oneRow<W, split>(                                                                         \
+    otf::oneRow<W, split, threads>(                                                                \
         a.buffers[0], record, scratch, [=](int64_t, int64_t n, float acc) { y[n] = acc; },         \
         otf::allBlocks());                                                                         \
   }
+#define ONE_ROW(name, codec, N, K, outliers, split)                                                \
+  ONE_ROW_OF(one_##name, codec, N, K, outliers, split, 256)                                        \
+  ONE_ROW_OF(large_##name, codec, N, K, outliers, split, 768)
 ONE_ROW(int8_64_256_0, otf::Int8<32>, 64, 256, 0, 1)
 ONE_ROW(int8_9_31_1, otf::Int8<32>, 9, 31, 1, 8)
 ONE_ROW(int8_200_330_3, otf::Int8<64>, 200, 330, 3, 4)
@@ -157,7 +161,35 @@ EMBEDDING(embedding_planes4x2_131_512_0, P4x2g256, 131, 512, 0)
 EMBEDDING(embedding_planes4x3_20_97_0, P4x3g64, 20, 97, 0)
 EMBEDDING(embedding_ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11)
 
-// Rows rotated, and the records of their norms. Buffers: x f32 [rows][K], gamma, beta, factor, result. Dims: rows.
+#define ROW_OF(name, K, block, factor, seed, kind, threads)                                        \
+  extern "C" __global__ void __launch_bounds__(threads, otf::kOneRowThreads / threads)             \
+  name(otf::Args<5> a) {                                                                           \
+    extern __shared__ __align__(16) otf::uint8_t bytes[];                                          \
+    using L = otf::RecordLayout<K, 0>;                                                             \
+    const float *x = static_cast<const float *>(a.buffers[0]);                                     \
+    otf::oneRecordRotated<L, otf::NaturalOrder, otf::Normal::kind,                                 \
+                          otf::Rotation<K, block, factor, seed>, threads>(                         \
+        [=](int64_t, int64_t k) { return x[k]; }, 1.0e-5f, static_cast<const float *>(a.buffers[1]), \
+        static_cast<const float *>(a.buffers[2]), static_cast<const float *>(a.buffers[3]), bytes, \
+        reinterpret_cast<float *>(bytes + L::kRecordBytes));                                       \
+    for (int i = threadIdx.x; i < L::kRecordOutlierOffset; i += threads)                           \
+      static_cast<otf::uint8_t *>(a.buffers[4])[i] = bytes[i];                                     \
+  }
+// Parts of the record of a row by blocks of their own. Buffers: x, factor, record.
+#define PART_ROW(name, K, block, factor, seed, threads)                                            \
+  extern "C" __global__ void __launch_bounds__(threads, otf::kOneRowThreads / threads)             \
+  name(otf::Args<3> a) {                                                                           \
+    const float *x = static_cast<const float *>(a.buffers[0]);                                     \
+    otf::oneRecordPartRotated<otf::RecordLayout<K, 0>, otf::NaturalOrder,                          \
+                              otf::Rotation<K, block, factor, seed>, threads>(                     \
+        [=](int64_t, int64_t k) { return x[k]; }, static_cast<const float *>(a.buffers[1]),        \
+        static_cast<otf::uint8_t *>(a.buffers[2]), otf::allBlocks());                              \
+  }
+PART_ROW(part_11008, 11008, 256, 43, 2, 768)
+PART_ROW(part_4608, 4608, 512, 3, 0, 768)
+PART_ROW(part_576, 576, 64, 1, 3, 256)
+// Rows rotated, the records of their norms, and that of one row as each block of a linear makes it, of 256 and of 768 threads. Buffers: x f32
+// [rows][K], gamma, beta, factor, result. Dims: rows.
 #define ROTATED(name, K, block, factor, seed, kind)                                                \
   ENTRY(rotate_##name, 5) {                                                                        \
     const float *x = static_cast<const float *>(a.buffers[0]);                                     \
@@ -174,12 +206,16 @@ EMBEDDING(embedding_ternary_77_300_11, otf::TernarySign<32>, 77, 300, 11)
         [=](int64_t m, int64_t k) { return x[m * K + k]; }, a.dims[0], 1.0e-5f,                    \
         static_cast<const float *>(a.buffers[1]), static_cast<const float *>(a.buffers[2]),        \
         static_cast<const float *>(a.buffers[3]), a.buffers[4]);                                   \
-  }
+  }                                                                                                \
+  ROW_OF(row_##name, K, block, factor, seed, kind, 256)                                            \
+  ROW_OF(wide_row_##name, K, block, factor, seed, kind, 768)
 ROTATED(rotated_none_36, 36, 4, 3, 0, none)
 ROTATED(rotated_none_576, 576, 64, 9, 0, none)
 ROTATED(rotated_rms_576, 576, 64, 1, 3, rms)
 ROTATED(rotated_rms_1536, 1536, 512, 3, 7, rms)
 ROTATED(rotated_layer_2048, 2048, 1024, 1, 0, layer)
+ROTATED(rotated_rms_96, 96, 32, 1, 5, rms)
+ROTATED(rotated_none_48, 48, 16, 1, 6, none)
 ROTATED(rotated_none_11008, 11008, 256, 43, 2, none)
 ROTATED(rotated_none_34560, 34560, 64, 9, 4, none)
 

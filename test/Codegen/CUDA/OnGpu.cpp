@@ -69,14 +69,16 @@ void check(int code, const char *what) {
 }
 
 void launch(const std::string &name, std::vector<Pointer> buffers, const std::vector<int64_t> &dims,
-            unsigned grid) {
+            unsigned grid, unsigned block, unsigned shared) {
   const Driver &d = machine().gpu->driver();
   Function function;
   check(d.moduleGetFunction(&function, machine().module, name.c_str()), name.c_str());
   Buffer table(dims);
   buffers.push_back(table.pointer);
   void *parameter = buffers.data();
-  check(d.launchKernel(function, grid, 1, 1, 256, 1, 1, 0, nullptr, &parameter, nullptr),
+  if (shared > 48 * 1024)
+    check(d.funcSetAttribute(function, 8, int(shared)), name.c_str()); // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+  check(d.launchKernel(function, grid, 1, 1, block, 1, 1, shared, nullptr, &parameter, nullptr),
         name.c_str());
   check(d.streamSynchronize(nullptr), name.c_str());
 }

@@ -81,7 +81,7 @@ private:
 
 /// Waits for it. The sizes go to the device as a table behind the pointers (KernelABI.h).
 void launch(const std::string &name, std::vector<Pointer> buffers, const std::vector<int64_t> &dims,
-            unsigned grid);
+            unsigned grid, unsigned block = 256, unsigned shared = 0);
 
 struct Random {
   uint64_t state;

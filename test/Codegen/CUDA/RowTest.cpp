@@ -4,6 +4,8 @@
 #include "test/Codegen/CUDA/OnGpu.h"
 #include "test/Codegen/Canonical.h"
 
+#include <numeric>
+
 namespace {
 
 using namespace otf;
@@ -133,15 +135,64 @@ TEST_P(Rotated, HasTheBitsOfTheDefinition) {
       ASSERT_EQ(got[i], want.bytes[i]) << "row " << i / size_t(want.layout.bytes) << ", byte " << i % size_t(want.layout.bytes);
   }
 }
+/// Of the first row, as each block of a linear makes it. A whole row of 34,560 is more than shared memory holds beside its record.
+TEST_P(Rotated, OneRowHasTheSameBits) {
+  NEEDS_GPU();
+  const RotatedCase &c = GetParam();
+  const int64_t k = c.columns;
+  if (k > 30000)
+    GTEST_SKIP() << "its record and a window do not fit in shared memory";
+  std::vector<float> x = normals(size_t(k), 31), gamma = normals(size_t(k), 32), factor = rotationFactor32(c.rotation);
+  x[size_t(k / 2)] = 1e5f;
+  Buffer xb(x), g(gamma), f(factor);
+  auto gain = c.kind == Normal::none ? decltype(g.pointer)() : g.pointer;
+  const RecordLayout layout = recordLayout(k, 0);
+  Buffer want(size_t(layout.bytes)), one(size_t(layout.bytes)), wide(size_t(layout.bytes));
+  launch(cat("record_rotated_", c.name), {xb.pointer, gain, 0, f.pointer, want.pointer}, {1}, 1);
+  const unsigned shared = unsigned(layout.bytes + 4 * (8 + (k + 31) / 32 * 32));
+  launch(cat("row_rotated_", c.name), {xb.pointer, gain, 0, f.pointer, one.pointer}, {1}, 3, 256, shared);
+  launch(cat("wide_row_rotated_", c.name), {xb.pointer, gain, 0, f.pointer, wide.pointer}, {1}, 3, 768, shared);
+  const std::vector<uint8_t> bytes = want.get<uint8_t>();
+  const size_t used = size_t((k + 31) / 32 * 40); // codes, scales and sums
+  for (Buffer *got : {&one, &wide})
+    for (size_t i = 0; i < used; ++i)
+      ASSERT_EQ(got->get<uint8_t>()[i], bytes[i]) << "byte " << i;
+}
 INSTANTIATE_TEST_SUITE_P(Row, Rotated,
                          testing::Values(RotatedCase{"none_36", {4, 3, 0}, 36, Normal::none},
                                          RotatedCase{"none_576", {64, 9, 0}, 576, Normal::none},
                                          RotatedCase{"rms_576", {64, 1, 3}, 576, Normal::rms},
                                          RotatedCase{"rms_1536", {512, 3, 7}, 1536, Normal::rms},
                                          RotatedCase{"layer_2048", {1024, 1, 0}, 2048, Normal::layer},
+                                         RotatedCase{"rms_96", {32, 1, 5}, 96, Normal::rms},
+                                         RotatedCase{"none_48", {16, 1, 6}, 48, Normal::none},
                                          RotatedCase{"none_11008", {256, 43, 2}, 11008, Normal::none},
                                          RotatedCase{"none_34560", {64, 9, 4}, 34560, Normal::none}),
                          [](const auto &info) { return std::string(info.param.name); });
+
+/// Parts of a record by blocks of their own: the bytes of the definition.
+TEST(RecordParts, HaveTheBitsOfTheDefinition) {
+  NEEDS_GPU();
+  struct Case {
+    const char *name;
+    Rotation rotation;
+    int64_t columns;
+  };
+  for (const Case &c : {Case{"part_11008", {256, 43, 2}, 11008}, Case{"part_4608", {512, 3, 0}, 4608}, Case{"part_576", {64, 1, 3}, 576}})
+    for (unsigned grid : {1u, 5u, 100u}) {
+      std::vector<float> x = normals(size_t(c.columns), 41), factor = rotationFactor32(c.rotation);
+      Buffer xb(x), f(factor);
+      std::vector<uint32_t> index(static_cast<size_t>(c.columns));
+      std::iota(index.begin(), index.end(), 0u);
+      rotateCanonical(c.rotation, factor.data(), c.columns, x.data());
+      Record want = makeRecords(x, 1, c.columns, 0, index);
+      Buffer record(want.bytes.size());
+      launch(c.name, {xb.pointer, f.pointer, record.pointer}, {1}, grid, c.columns > 4096 ? 768 : 256);
+      std::vector<uint8_t> got = record.get<uint8_t>();
+      for (size_t i = 0; i < size_t(c.columns / 32 * 40); ++i)
+        ASSERT_EQ(got[i], want.bytes[i]) << c.name << ", byte " << i;
+    }
+}
 
 void testNormalisedRecord(const std::string &name, int64_t k, int64_t outliers, bool layer) {
   const int64_t rows = 3;

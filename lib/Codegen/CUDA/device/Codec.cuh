@@ -30,9 +30,15 @@ struct PairedOrder {
     return (c & 16) + 8 * (c >> 2 & 1) + 4 * (c >> 1 & 1) + 2 * (c & 1) + (c >> 3 & 1);
   }
 };
+/// A constant that stays in a register. The assembler would make one it knows anew for each permute, an instruction in five of a
+/// decoder; blocks are one-dimensional, which it does not know.
+OTF_DEVICE uint32_t held(uint32_t constant) { return constant + threadIdx.y; }
+struct NoTables {};
+
 template <class C> struct NaturalCodec {
   using Order = NaturalOrder;
-  template <int Words> static __device__ __forceinline__ void unpack(const uint32_t (&code)[Words], uint32_t (&bytes)[8]) {
+  using Tables = NoTables;
+  template <int Words> static __device__ __forceinline__ void unpack(const uint32_t (&code)[Words], uint32_t (&bytes)[8], Tables) {
     C::decode(code, bytes);
   }
 };
@@ -127,14 +133,17 @@ template <int Group, uint32_t Table> struct Codebook2 {
       }
   }
   using Order = PairedOrder;
-  static __device__ __forceinline__ void unpack(const uint32_t (&code)[kWords], uint32_t (&bytes)[8]) {
+  struct Tables {
+    uint32_t entries = held(Table);
+  };
+  static __device__ __forceinline__ void unpack(const uint32_t (&code)[kWords], uint32_t (&bytes)[8], Tables tables) {
 #pragma unroll
     for (int v = 0; v < 2; ++v)
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
         const uint32_t s = (odd ? code[v] >> 2 : code[v]) & 0x33333333u;
-        bytes[4 * v + 2 * odd] = permuteBytes(Table, Table, s);
-        bytes[4 * v + 2 * odd + 1] = permuteBytes(Table, Table, s >> 16);
+        bytes[4 * v + 2 * odd] = permuteBytes(tables.entries, tables.entries, s);
+        bytes[4 * v + 2 * odd + 1] = permuteBytes(tables.entries, tables.entries, s >> 16);
       }
   }
 };
@@ -156,17 +165,28 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
     const uint32_t words[] = {Table...};
     return words[i];
   }
+  /// Of the two words that a permute chooses from one may be constant.
+  struct Tables {
+    uint32_t first[kWords], third[kWords];
+    __device__ __forceinline__ Tables() {
+#pragma unroll
+      for (int p = 0; p < kWords; ++p) {
+        first[p] = held(table(p * kTableWords));
+        third[p] = Window == 3 ? 0 : held(table(p * kTableWords + kTableWords - 2));
+      }
+    }
+  };
   /// The bytes of plane p that the nibbles of the lower half of `s` select.
-  static __device__ __forceinline__ uint32_t look(int p, uint32_t s) {
-    const uint32_t low = permuteBytes(table(p * kTableWords), table(p * kTableWords + 1), s);
+  static __device__ __forceinline__ uint32_t look(int p, uint32_t s, const Tables &tables) {
+    const uint32_t low = permuteBytes(tables.first[p], table(p * kTableWords + 1), s);
     if (Window == 3)
       return low;
     // A selector's bit 3 replicates a sign, which is 0 in these tables; so one of the halves gives 0.
-    return low + permuteBytes(table(p * kTableWords + 2), table(p * kTableWords + 3), s ^ 0x88888888u);
+    return low + permuteBytes(tables.third[p], table(p * kTableWords + kTableWords - 1), s ^ 0x88888888u);
   }
   using Order = StridedOrder;
   /// Word 4h + r: columns 16h + r, + 4, + 8, + 12. Bytes of all planes add without a carry.
-  static __device__ __forceinline__ void unpack(const uint32_t (&code)[kWords], uint32_t (&bytes)[8]) {
+  static __device__ __forceinline__ void unpack(const uint32_t (&code)[kWords], uint32_t (&bytes)[8], const Tables &tables) {
 #pragma unroll
     for (int r = 0; r < 4; ++r)
 #pragma unroll
@@ -174,7 +194,7 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
         uint32_t s = __funnelshift_r(code[p], code[p], r);
         if (Window == 3)
           s &= 0x77777777u;
-        const uint32_t first = look(p, s), second = look(p, s >> 16);
+        const uint32_t first = look(p, s, tables), second = look(p, s >> 16, tables);
         bytes[r] = p ? bytes[r] + first : first;
         bytes[4 + r] = p ? bytes[4 + r] + second : second;
       }
@@ -182,7 +202,7 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
   static __device__ __forceinline__ void decode(const uint32_t (&code)[kWords],
                                                 uint32_t (&bytes)[8]) {
     uint32_t half[8];
-    unpack(code, half);
+    unpack(code, half, Tables());
 #pragma unroll
     for (int h = 0; h < 2; ++h) { // transposed, 4 x 4 bytes
       const uint32_t a = permuteBytes(half[4 * h], half[4 * h + 1], 0x5140u);
@@ -201,7 +221,7 @@ template <int Window, int Group, int Offset, uint32_t... Table> struct Planes {
     for (int p = 0; p < kWords; ++p) {
       const uint32_t word = __ldg(reinterpret_cast<const uint32_t *>(chunk + 32 * p) + row);
       const uint32_t s = __funnelshift_r(word, word, column) & ((1u << Window) - 1);
-      sum += int(look(p, s) & 0xffu);
+      sum += int(look(p, s, Tables()) & 0xffu);
     }
     return sum - kOffset;
   }

@@ -13,7 +13,7 @@ struct Moments {
   float shift, scale;
 };
 
-/// Moments of a row of K values x(k), by the whole block. `shared`: kWarps floats.
+/// Moments of a row of K values x(k), by the whole block, of which the first kThreads threads read. `shared`: kWarps floats.
 /// rms: 1 / sqrt(mean(x^2) + eps). layer: mean, then 1 / sqrt(mean((x - mean)^2) + eps); two
 /// passes, because the one-pass variance loses all digits of a row with a large mean.
 template <Normal Kind, class X>
@@ -21,16 +21,17 @@ OTF_DEVICE Moments moments(X x, int64_t k, float eps, float *shared) {
   Moments result = {0.0f, 1.0f};
   if (Kind == Normal::none)
     return result;
+  const int64_t first = threadIdx.x < kThreads ? int64_t(threadIdx.x) : k;
   if (Kind == Normal::layer) {
     float sum = 0;
 #pragma unroll 8
-    for (int64_t i = threadIdx.x; i < k; i += kThreads)
+    for (int64_t i = first; i < k; i += kThreads)
       sum += x(i);
     result.shift = blockSum(sum, shared) / float(k);
   }
   float squares = 0;
 #pragma unroll 8
-  for (int64_t i = threadIdx.x; i < k; i += kThreads) {
+  for (int64_t i = first; i < k; i += kThreads) {
     float d = x(i) - result.shift;
     squares = fmaf(d, d, squares);
   }
@@ -38,14 +39,14 @@ OTF_DEVICE Moments moments(X x, int64_t k, float eps, float *shared) {
   return result;
 }
 
-/// One value of a normalised row. gamma, beta: f32 [K] or null.
+/// One value of a normalised row. beta: f32 [K] or null.
+OTF_DEVICE float normalised(Moments m, float x, int64_t k, float gamma, const float *beta) {
+  const float y = (x - m.shift) * m.scale * gamma;
+  return beta ? y + beta[k] : y;
+}
+/// gamma likewise.
 OTF_DEVICE float normalised(Moments m, float x, int64_t k, const float *gamma, const float *beta) {
-  float y = (x - m.shift) * m.scale;
-  if (gamma)
-    y *= gamma[k];
-  if (beta)
-    y += beta[k];
-  return y;
+  return normalised(m, x, k, gamma ? gamma[k] : 1.0f, beta);
 }
 
 /// f(m, k, y) for every value of `rows` normalised rows of K values x(m, k). A block owns a row.

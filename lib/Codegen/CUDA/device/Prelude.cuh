@@ -6,8 +6,8 @@
 // the NVRTC library and nothing else. The files are pasted in front of the generated entries in
 // the order of CMakeLists.txt, this one first.
 //
-// Every kernel runs blocks of kThreads threads in x, and loops over its work with the grid as
-// stride, so any grid is right and a captured graph outlives a change of sizes.
+// Every kernel runs blocks of kThreads threads in x (those of one row may have more: OneRow.cuh), and loops over its work with the
+// grid as stride, so any grid is right and a captured graph outlives a change of sizes.
 //
 // Nothing is contracted (--fmad=false). The arithmetic of what may end in int8 activations is
 // canonical: the same operations in the same order as lib/Codegen/CPU/kernels, whatever the launch.
@@ -240,11 +240,32 @@ OTF_DEVICE float warpMax(float x) {
     x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, o));
   return x;
 }
-/// Sum over the block, the same in every thread. `shared`: kWarps floats.
+// Of integers no order matters, and since sm_80 each is one instruction.
+OTF_DEVICE int warpTotal(int x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int o = 16; o; o >>= 1)
+    x += __shfl_xor_sync(kAllLanes, x, o);
+  return x;
+#endif
+}
+OTF_DEVICE uint32_t warpLargest(uint32_t x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int o = 16; o; o >>= 1)
+    x = larger(x, __shfl_xor_sync(kAllLanes, x, o));
+  return x;
+#endif
+}
+/// Sum of what the first kThreads threads of a block have, the same in every thread. `shared`: kWarps floats.
 OTF_DEVICE float blockSum(float x, float *shared) {
   x = warpSum(x);
   __syncthreads(); // the last reader of `shared` is done
-  if ((threadIdx.x & 31) == 0)
+  if ((threadIdx.x & 31) == 0 && threadIdx.x < kThreads)
     shared[threadIdx.x >> 5] = x;
   __syncthreads();
   float sum = 0;
