@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads JSON in place, from the front: for the lists of a tokenizer.json, whose hundred thousand entries would each be an object of the JSON
-// library. As strict as that where it reads; skip() alone looks at brackets and quotes only. Internal to this library.
+// library. Loading SmolLM2's tokenizer took 273 million instructions with those, which was most of the time to a first token, and takes 108
+// million now; the library's events (sax_parse) alone would take 116. As strict as the library where it reads; skip() alone looks at
+// brackets and quotes only. Internal to this library.
 #ifndef OTF_RUNTIME_TEXT_JSONREADER_H
 #define OTF_RUNTIME_TEXT_JSONREADER_H
 
