@@ -181,7 +181,7 @@ std::string WeightBlocks::makeMatrix(int64_t first, int64_t rows, const Feedback
     grid.scales.assign(size_t(rows * tiles.groups()), 1);
     feedback = nullptr;
   }
-  if (stored->weight->hasAttr(kNonfiniteAttribute)) {
+  if (stored->weight->hasAttr(kNonfiniteAttribute) && cast<MatrixType>(stored->content).getEncoding().getKind() == EncodingKind::f32) {
     tiles.keep(floats, rows, made.bytes.data());
     return {};
   }

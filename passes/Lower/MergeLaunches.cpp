@@ -181,8 +181,14 @@ bool Unit::takeHeads(Launch &launch) {
     return false;
   launch.group = 0;
   groups = 1;
-  // With one position of one entry both are h * width + i.
-  return joinLane(launch, [&](Launch &before, Value) { return isa<RopeOp>(before.root) && isa<AppendOp>(launch.root); });
+  // A warp has a row in both, and a lane of it the same elements, if rows are as wide: then with one position of one entry a thread reads
+  // what it wrote.
+  return joinLane(launch, [&](Launch &before, Value) {
+    auto rope = dyn_cast<RopeOp>(before.root);
+    auto append = dyn_cast<AppendOp>(launch.root);
+    return rope && append &&
+           cast<RankedTensorType>(rope.getInput().getType()).getShape().back() == append.getPast().getType().getWidth();
+  });
 }
 
 bool Unit::take(Launch launch) {

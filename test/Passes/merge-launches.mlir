@@ -167,3 +167,30 @@ func.func @heads() {
   plan.launch @append_0(%values, %v) outs() sizes ["s", "past", "capacity", "s"] : (!plan.buffer<!otf.state<4x16xf32>>, !plan.buffer<tensor<?x1x4x16xf32, #otf.dims<"s">>>)
   return
 }
+
+// -----
+
+// Heads that are joined in pairs before the cache: a warp would append what another one has rotated.
+plan.kernel @rope_0(%x: tensor<?x1x4x16xf32, #otf.dims<"d0">>, %c: tensor<1x1x16xf32>) -> tensor<?x1x4x16xf32, #otf.dims<"d0">> {
+  %y = otf.rope %x, %c, %c {positions_first} : (tensor<?x1x4x16xf32, #otf.dims<"d0">>, tensor<1x1x16xf32>, tensor<1x1x16xf32>) -> tensor<?x1x4x16xf32, #otf.dims<"d0">>
+  plan.return %y : tensor<?x1x4x16xf32, #otf.dims<"d0">>
+}
+plan.kernel @append_0(%k: !otf.state<2x32xf32>, %x: tensor<?x1x2x32xf32, #otf.dims<"d0">>) -> !otf.state<2x32xf32> {
+  %y = otf.append %k, %x {positions_first} : (!otf.state<2x32xf32>, tensor<?x1x2x32xf32, #otf.dims<"d0">>) -> !otf.state<2x32xf32>
+  plan.return %y : !otf.state<2x32xf32>
+}
+// CHECK-LABEL: func.func @pairs
+func.func @pairs() {
+  %k = plan.input "k" : !plan.buffer<tensor<?x1x4x16xf32, #otf.dims<"s">>>
+  %c = plan.input "c" : !plan.buffer<tensor<1x1x16xf32>>
+  %keys = plan.state @keys : !plan.buffer<!otf.state<2x32xf32>>
+  %a = plan.alloc : !plan.buffer<tensor<?x1x4x16xf32, #otf.dims<"s">>>
+  %p = plan.view %a : !plan.buffer<tensor<?x1x4x16xf32, #otf.dims<"s">>> -> !plan.buffer<tensor<?x1x2x32xf32, #otf.dims<"s">>>
+  // CHECK: plan.launch @rope_0
+  // CHECK-NOT: plan.merged
+  plan.launch @rope_0(%k, %c) outs(%a) sizes ["s"] : (!plan.buffer<tensor<?x1x4x16xf32, #otf.dims<"s">>>, !plan.buffer<tensor<1x1x16xf32>>) outs(!plan.buffer<tensor<?x1x4x16xf32, #otf.dims<"s">>>)
+  // CHECK: plan.launch @append_0
+  // CHECK-NOT: plan.merged
+  plan.launch @append_0(%keys, %p) outs() sizes ["s", "past", "capacity", "s"] : (!plan.buffer<!otf.state<2x32xf32>>, !plan.buffer<tensor<?x1x2x32xf32, #otf.dims<"s">>>)
+  return
+}

@@ -128,7 +128,7 @@ std::optional<CudaKernel> Merger::emitRecord(plan::LaunchOp prologue, plan::Laun
     return std::nullopt;
   KernelFrame::Part part{.prefix = name.str(), .order = "otf::OrderOf<" + read.frame.weight + ">", .spread = true};
   if (cast<PrologueOp>(module.lookupSymbol<plan::KernelOp>(prologue.getKernel()).getRoot()).getRotationAttr())
-    part.division.threads = 768; // a block has a multiprocessor for itself
+    part.division.threads = kThreadsAtOnce; // a block has a multiprocessor for itself
   if (!piece(prologue, made, part, buffers, dims))
     return std::nullopt;
   CudaKernel result;
@@ -136,7 +136,8 @@ std::optional<CudaKernel> Merger::emitRecord(plan::LaunchOp prologue, plan::Laun
   result.grid = Size(made.blocks);
   result.block = unsigned(part.division.threads);
   result.source = made.frame.globals + bounds(result.block) + result.name +
-                  "(otf::Args<" + std::to_string(buffers) + "> a) {\n  otf::releaseDependents();\n  otf::waitForInputs();\n" +
+                  "(otf::Args<" + std::to_string(buffers) + "> a) {\n  otf::releaseDependents();\n  otf::waitForInputs();\n" + // it fills no multiprocessor
+
                   "  const otf::Blocks blocks = otf::allBlocks();\n" + made.frame.text + "}\n\n";
   return result;
 }

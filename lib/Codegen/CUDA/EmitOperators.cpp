@@ -310,6 +310,9 @@ bool emitPrologue(KernelFrame &k, PrologueOp op) {
 // Heads
 //===------------------------------------------------------------------------------------------===//
 
+/// A warp has a row of a head.
+static otf::Size gridOfHeads(ArrayRef<otf::Size> shape) { return KernelFrame::gridFor({shape[0], shape[1], shape[2], otf::Size(32)}); }
+
 bool emitRope(KernelFrame &k, RopeOp op) {
   const Memory &x = k.memory[op.getInput()], &cos = k.memory[op.getCos()],
                &sin = k.memory[op.getSin()];
@@ -339,7 +342,7 @@ bool emitRope(KernelFrame &k, RopeOp op) {
   k.line("    " + table(cos) + ",");
   k.line("    " + table(sin) + ",");
   k.line("    [=](long long r, int i, float v) { " + k.result.pointer + element + " = v; }" + k.blocks() + ");");
-  k.grid = KernelFrame::gridFor(x.shape);
+  k.grid = gridOfHeads(x.shape);
   return true;
 }
 
@@ -373,7 +376,7 @@ bool emitAppend(KernelFrame &k, AppendOp op) {
   k.line("    [=](long long o, long long s, long long i) { return " + x.pointer + "[" + row +
          " * " + width + " + i]; },");
   k.line("    " + *batch + " * " + heads + ", " + *positions + ", " + std::to_string(state.getWidth()) + ", past, capacity, " + first + k.blocks() + ");");
-  k.grid = KernelFrame::gridFor(x.shape);
+  k.grid = gridOfHeads(x.shape);
   return true;
 }
 
@@ -422,7 +425,7 @@ static std::optional<Keys> keysOf(KernelFrame &k, Operation *op, Value operand,
   return keys;
 }
 
-/// Rows that are decoded: kFewRows of Attention.cuh.
+/// Rows that are decoded: kFewRows of AttentionBlocks.cuh.
 static int64_t fewRows(int64_t keyWidth, int64_t valueWidth) { return std::max(keyWidth, valueWidth) <= 256 ? 16 : 4; }
 
 bool usesWork(AttentionOp op) {

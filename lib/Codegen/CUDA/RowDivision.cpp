@@ -7,7 +7,6 @@ namespace otf::cuda {
 
 // An H200. Any division is right on any machine, and one with about as many multiprocessors is divided about as well.
 static constexpr int64_t kMultiprocessors = 132;
-static constexpr int64_t kThreadsAtOnce = 768; // kOneRowThreads of OneRow.cuh, of a multiprocessor
 static constexpr int64_t kMostSplit = 8;
 static constexpr int64_t kLatency = 8; // of a tile, in warps that would do something meanwhile
 

@@ -14,6 +14,9 @@
 
 namespace otf::cuda {
 
+/// Of a multiprocessor, and the most of a block: kOneRowThreads of OneRow.cuh.
+inline constexpr int64_t kThreadsAtOnce = 768;
+
 struct RowDivision {
   int64_t threads = 256; ///< of a block
   int64_t split = 1;     ///< warps that share a tile, a power of two

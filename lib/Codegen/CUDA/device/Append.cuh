@@ -31,9 +31,7 @@ template <class X> OTF_DEVICE void writeRow(int8_t *row, X x, int width) {
   uint32_t largest = 0; // as bits, which order infinity and NaN last
   for (int i = threadIdx.x & 31; i < width; i += 32)
     largest = larger(largest, __float_as_uint(x(i)) & 0x7fffffffu);
-#pragma unroll
-  for (int o = 16; o; o >>= 1)
-    largest = larger(largest, uint32_t(__shfl_xor_sync(kAllLanes, largest, o)));
+  largest = warpLargest(largest);
   float scale = __uint_as_float(largest) / 127.0f;
   scale = scale < 1.17549435e-38f ? 0.0f : __uint_as_float((__float_as_uint(scale) + 0xffu) & ~0xffu);
   if (largest >= 0x7f800000u)

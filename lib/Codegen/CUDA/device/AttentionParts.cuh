@@ -2,7 +2,7 @@
 //
 // Attention of few rows to a long cache: blocks of threads divide the keys and write down what each block of keys gives; a second
 // kernel joins these in order, so the bits are those of one walk along the keys. To have the last block of the first kernel join
-// takes no second launch, and as long as all the rest: what 32,768 keys give is two megabytes a head of 128, for one multiprocessor.
+// takes no second launch, and as long as all the rest: what 32,768 keys give is half a megabyte for a query head of 128, for one multiprocessor.
 // The second kernel divides rows and values instead. The plan launches it where there are so many keys (EmitOperators.cpp).
 
 namespace otf {
@@ -20,7 +20,7 @@ struct PartialSums {
   }
 };
 
-/// The first kernel. Each block of threads takes some rows that share a key head, and of their blocks of keys each so-manieth.
+/// The first kernel. Each block of threads takes some rows that share a key head, and every teams-th of their blocks of keys.
 template <class S, class T, class Q, class Mask>
 OTF_DEVICE void attentionParts(float *shared, int batch, int kvHeads, int queries, int keys, Q q, Heads<T> k, Heads<T> v, float scale,
                                float softcap, Mask mask, float *work) {

@@ -13,7 +13,7 @@
 namespace otf {
 
 // Where column c of a chunk stands among the 32 bytes that `unpack` gives: what falls out of the codes with the fewest instructions.
-// Activations that one block uses alone are laid out the same way; all others have the natural order, which `decode` gives.
+// Records of one row (RowRecord.cuh) are laid out the same way; all others have the natural order, which `decode` gives.
 struct NaturalOrder {
   static constexpr bool kNatural = true;
   static __device__ __forceinline__ constexpr int place(int c) { return c; }

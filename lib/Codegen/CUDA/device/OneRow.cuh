@@ -140,10 +140,12 @@ template <class W, int Threads, class F> OTF_DEVICE void oneRowWide(const uint8_
 
 /// `Split` warps of a block wait for one another. Barrier 0 is the block's.
 template <int Split, int Threads> OTF_DEVICE void meetTeam(int team) {
-  if (32 * Split == Threads)
+  if (32 * Split == Threads) {
     __syncthreads();
-  else
+  } else {
+    __syncwarp(); // the barrier is of whole warps
     asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(32 * Split) : "memory");
+  }
 }
 
 /// The same where `Split` warps divide a tile's columns: terms meet in shared memory, and one lane a result adds them. `shared`:
