@@ -8,6 +8,7 @@
 #include "lib/Compile/Progress.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ public:
   CompileStatus run(std::string &made);
 
 private:
-  Status observe(const std::map<std::string, std::string> &weights, const std::string &planFile);
+  Status observe(const std::map<std::string, std::string> &weights, int planFile);
   Status tellCoverage() const;
   Status check(Sidecar &sidecar, const std::string &when, bool last);
   bool isMade() const;
@@ -96,14 +97,11 @@ Status Calibration::tellCoverage() const {
   return {};
 }
 
-Status Calibration::observe(const std::map<std::string, std::string> &weights, const std::string &planFile) {
-  // Without a name before it is read, so a killed run leaves none.
-  int file = open(planFile.c_str(), O_RDONLY | O_CLOEXEC);
-  unlink(planFile.c_str());
-  Result<std::unique_ptr<runtime::PlanFile>> plan = runtime::PlanFile::open(cat("/proc/self/fd/", file));
-  close(file);
+/// `planFile`: the instrumented plan's descriptor.
+Status Calibration::observe(const std::map<std::string, std::string> &weights, int planFile) {
+  Result<std::unique_ptr<runtime::PlanFile>> plan = runtime::PlanFile::open(cat("/proc/self/fd/", planFile));
   if (!plan.ok())
-    return badInput(planFile, ": ", plan.status().message());
+    return badInput(output, ": its plan: ", plan.status().message());
   Result<std::unique_ptr<Sidecar>> sidecar = Sidecar::create(output, *plan.value(), weights);
   if (!sidecar.ok())
     return sidecar.status();
@@ -168,13 +166,17 @@ CompileStatus Calibration::run(std::string &made) {
   compiled.observed = &weights;
   compiled.quiet = true;
   compiled.allowNonfinite = options.allowNonfinite;
+  int plan = -1;
+  compiled.written = [&] {
+    plan = open(compiled.output.c_str(), O_RDONLY | O_CLOEXEC);
+    unlink(compiled.output.c_str());
+  };
+  llvm::scope_exit closing([&] { close(plan); });
   if (CompileStatus status = compile(compiled); status != CompileStatus::done)
     return status;
-  if (weights.empty()) {
-    unlink(compiled.output.c_str());
+  if (weights.empty())
     return fail(badInput(model.file, ": no linear multiplies by a weight, so there is nothing to calibrate"));
-  }
-  if (Status status = observe(weights, compiled.output); !status.ok())
+  if (Status status = observe(weights, plan); !status.ok())
     return fail(status);
   return CompileStatus::done;
 }

@@ -75,12 +75,8 @@ bool Measurement::isMade() const {
   return there->model == model.key && there->settings == source.settings;
 }
 
-/// Opens the plan, and sees what it says without errors.
+/// Sees what the plan says without errors.
 Status Measurement::prepare() {
-  auto opened = WritablePlan::open(planFile);
-  if (!opened.ok())
-    return opened.status();
-  plan = std::move(opened.value());
   auto scratch = ScratchFloats::create(planFile + ".errors",
                                        plan->plan().weightBytes().size() / sizeof(float));
   if (!scratch.ok())
@@ -245,9 +241,17 @@ CompileStatus Measurement::run(std::string &made) {
   floats.cpuLevels = {"native"}; // it runs here and nowhere else
   floats.quiet = floats.keepNorms = true;
   floats.allowNonfinite = options.allowNonfinite;
+  Status opening;
+  floats.written = [&] {
+    auto opened = WritablePlan::open(planFile);
+    if (opened.ok())
+      plan = std::move(opened.value());
+    else
+      opening = opened.status();
+  };
   if (CompileStatus status = compile(floats); status != CompileStatus::done)
     return status;
-  if (Status status = prepare(); !status.ok())
+  if (Status status = opening.ok() ? prepare() : opening; !status.ok())
     return fail(status);
 
   CompileOptions decided;

@@ -52,6 +52,8 @@ struct CompileOptions {
   bool uniform = false;   ///< a recipe that chooses among encodings takes the first for all
   /// Hears of the annotated module, with emit of annotated; the text is then not written.
   std::function<void(mlir::ModuleOp)> decided;
+  /// Called as soon as the plan has its name: who wants it for itself alone takes the name away again, so that a killed process leaves none.
+  std::function<void()> written;
 };
 
 /// Exit statuses of tools.

@@ -148,6 +148,8 @@ LogicalResult PlanOutput::finish(const std::vector<PlanSection> &sections) {
   std::string error;
   if (!writer->finish(error))
     return fail(options.output + ": " + error);
+  if (options.written)
+    options.written();
   if (unfinished)
     unfinished->finish();
   unfinished.reset();
