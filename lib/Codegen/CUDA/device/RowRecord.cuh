@@ -11,6 +11,16 @@ constexpr int kMostHeld = 16;
 
 template <bool Holds, int Turns> struct HeldRow {
   float x[Holds ? Turns : 1], gamma[Holds ? Turns : 1];
+
+  /// Asks for all of a row(k) of `columns`, and for its gammas, ones where there are none.
+  template <int Threads, class V> __device__ __forceinline__ void load(V row, const float *from, int columns) {
+#pragma unroll
+    for (int turn = 0; turn < Turns; ++turn) {
+      const int k = Threads * turn + int(threadIdx.x);
+      x[turn] = k < columns ? row(k) : 0.0f;
+      gamma[turn] = from && k < columns ? from[k] : 1.0f;
+    }
+  }
 };
 
 /// The record of one row x(0, k), by every block for itself; bytes stand in `Order`. `record`, `scratch` (kWarps floats): shared.
@@ -24,12 +34,7 @@ OTF_DEVICE void oneRecord(X x, float eps, const float *gamma, const float *beta,
   auto row = [&](int64_t k) { return float(x(0, k)); };
   HeldRow<kHolds, kTurns> held;
   if constexpr (kHolds)
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const int k = Threads * turn + int(threadIdx.x);
-      held.x[turn] = k < int(L::kColumns) ? row(k) : 0.0f;
-      held.gamma[turn] = gamma && k < int(L::kColumns) ? gamma[k] : 1.0f;
-    }
+    held.template load<Threads>(row, gamma, int(L::kColumns));
   const Moments stats = moments<Kind>(row, L::kColumns, eps, scratch);
   const uint32_t *columns = static_cast<const uint32_t *>(index);
   auto column = [&](int64_t i) { return L::kOutliers ? int64_t(__ldg(columns + i)) : i; };
@@ -80,12 +85,7 @@ OTF_DEVICE void oneRecordRotated(X x, float eps, const float *gamma, const float
     const TurnSigns<R> signs(warp, Threads);
     waitForInputs();
     HeldRow<true, kTurns> held;
-#pragma unroll
-    for (int turn = 0; turn < kTurns; ++turn) {
-      const int k = Threads * turn + int(threadIdx.x);
-      held.x[turn] = k < int(L::kColumns) ? row(k) : 0.0f;
-      held.gamma[turn] = gamma && k < int(L::kColumns) ? gamma[k] : 1.0f;
-    }
+    held.template load<Threads>(row, gamma, int(L::kColumns));
     const Moments stats = moments<Kind>(row, L::kColumns, eps, scratch);
     rotated<R, Threads, kTurns>(
         [&](int turn, int k) {
