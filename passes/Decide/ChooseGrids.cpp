@@ -30,7 +30,6 @@ using namespace otf;
 
 namespace {
 
-constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a transposed file
 
 bool isCandidate(WeightOp weight) {
   std::optional<EncodingAttr> encoding = weight.getEncoding();
@@ -61,34 +60,29 @@ struct ChooseGridsPass : otf::impl::ChooseGridsBase<ChooseGridsPass> {
 
   /// Scales of rows and sums of their codes, as the plan will hold them.
   llvm::Error codeRows(WeightReader &reader, WeightOp weight) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
-    int64_t rows = shape[0], columns = shape[1];
-    std::vector<float> block(size_t(std::min(rows, kBlockRows) * columns)), scales, sums;
+    std::vector<float> scales, sums;
     bool exact = true;
-    for (int64_t first = 0; first < rows; first += kBlockRows) {
-      int64_t count = std::min(kBlockRows, rows - first);
-      if (llvm::Error error = reader.readRows(weight, first, count, block.data()))
-        return error;
-      for (int64_t row = 0; row != count; ++row) {
-        ArrayRef<float> w = ArrayRef(block).slice(size_t(row * columns), size_t(columns));
-        float most = 0;
-        for (float value : w) {
-          if (!std::isfinite(value))
-            return llvm::createStringError("a weight is NaN or infinite; look at what made it, or have --allow-nonfinite keep it as f32");
-          most = std::max(most, std::abs(value));
-        }
-        float scale = most / 127.0f > 0 ? most / 127.0f : 1.0f;
-        double sum = 0, magnitudes = 0;
-        for (float value : w) {
-          double code = codeOf(value, scale);
-          sum += code;
-          magnitudes += std::abs(code);
-        }
-        exact &= hasExactSums(magnitudes);
-        scales.push_back(scale);
-        sums.push_back(float(sum));
+    llvm::Error error = reader.forEachRow(weight, [&](int64_t, ArrayRef<float> row) -> llvm::Error {
+      float most = 0;
+      for (float value : row) {
+        if (!std::isfinite(value))
+          return llvm::createStringError("a weight is NaN or infinite; look at what made it, or have --allow-nonfinite keep it as f32");
+        most = std::max(most, std::abs(value));
       }
-    }
+      float scale = most / 127.0f > 0 ? most / 127.0f : 1.0f;
+      double sum = 0, magnitudes = 0;
+      for (float value : row) {
+        double code = codeOf(value, scale);
+        sum += code;
+        magnitudes += std::abs(code);
+      }
+      exact &= hasExactSums(magnitudes);
+      scales.push_back(scale);
+      sums.push_back(float(sum));
+      return llvm::Error::success();
+    });
+    if (error)
+      return error;
     weight->setAttr(kRowScalesAttribute, vector(scales));
     weight->setAttr(kRowSumsAttribute, vector(sums));
     if (exact)

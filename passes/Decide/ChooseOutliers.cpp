@@ -29,7 +29,6 @@ using namespace otf;
 
 namespace {
 
-constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a transposed file
 
 bool isCandidate(WeightOp weight) {
   std::optional<EncodingAttr> encoding = weight.getEncoding();
@@ -55,20 +54,14 @@ struct ChooseOutliersPass : otf::impl::ChooseOutliersBase<ChooseOutliersPass> {
       : ChooseOutliersBase(std::move(options)), open(std::move(open)) {}
 
   llvm::Expected<SmallVector<double>> squares(WeightReader &reader, WeightOp weight) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
-    int64_t rows = shape[0], columns = shape[1];
-    SmallVector<double> sums(columns);
-    std::vector<float> block(std::min(rows, kBlockRows) * columns);
-    for (int64_t first = 0; first < rows; first += kBlockRows) {
-      int64_t count = std::min(kBlockRows, rows - first);
-      if (llvm::Error error = reader.readRows(weight, first, count, block.data()))
-        return std::move(error);
-      for (int64_t row = 0; row != count; ++row)
-        for (int64_t k = 0; k != columns; ++k) {
-          double value = block[row * columns + k];
-          sums[k] += value * value;
-        }
-    }
+    SmallVector<double> sums(cast<RankedTensorType>(weight.getType()).getDimSize(1));
+    llvm::Error error = reader.forEachRow(weight, [&](int64_t, ArrayRef<float> row) {
+      for (auto [sum, value] : llvm::zip_equal(sums, row))
+        sum += double(value) * double(value);
+      return llvm::Error::success();
+    });
+    if (error)
+      return std::move(error);
     // NaN has no place in an order.
     if (!llvm::all_of(sums, [](double sum) { return std::isfinite(sum); }))
       return llvm::createStringError("a weight is NaN or infinite; look at what made it, or have --allow-nonfinite keep it as f32");

@@ -29,7 +29,6 @@ using namespace otf;
 
 namespace {
 
-constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a transposed file
 
 /// Of a channel's energy, below which what is left after its mean is rounding of the sums, and no
 /// deviation.
@@ -55,21 +54,16 @@ struct ChooseSmoothingPass : otf::impl::ChooseSmoothingBase<ChooseSmoothingPass>
   /// W c.
   llvm::Expected<SmallVector<float>> products(WeightReader &reader, WeightOp weight,
                                               ArrayRef<float> center) {
-    auto type = cast<RankedTensorType>(weight.getType());
-    int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
     SmallVector<float> result;
-    std::vector<float> block(size_t(std::min(rows, kBlockRows) * columns));
-    for (int64_t first = 0; first < rows; first += kBlockRows) {
-      int64_t count = std::min(kBlockRows, rows - first);
-      if (llvm::Error error = reader.readRows(weight, first, count, block.data()))
-        return std::move(error);
-      for (int64_t row = 0; row != count; ++row) {
-        double sum = 0;
-        for (int64_t k = 0; k != columns; ++k)
-          sum += double(block[size_t(row * columns + k)]) * double(center[size_t(k)]);
-        result.push_back(float(sum));
-      }
-    }
+    llvm::Error error = reader.forEachRow(weight, [&](int64_t, ArrayRef<float> row) {
+      double sum = 0;
+      for (size_t k = 0; k != row.size(); ++k)
+        sum += double(row[k]) * double(center[k]);
+      result.push_back(float(sum));
+      return llvm::Error::success();
+    });
+    if (error)
+      return std::move(error);
     return result;
   }
 

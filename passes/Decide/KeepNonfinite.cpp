@@ -24,8 +24,6 @@ using namespace otf;
 
 namespace {
 
-constexpr int64_t kBlockRows = 64; // WeightSource: whole cache lines of a transposed file
-
 /// What is not finite in a weight: how many, and where the first one is.
 struct Found {
   int64_t count = 0, row = 0, column = 0;
@@ -38,18 +36,15 @@ struct KeepNonfinitePass : otf::impl::KeepNonfiniteBase<KeepNonfinitePass> {
       : KeepNonfiniteBase(std::move(options)), open(std::move(open)) {}
 
   llvm::Expected<Found> find(WeightReader &reader, WeightOp weight) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(weight.getType()).getShape();
-    int64_t rows = shape[0], columns = shape[1];
     Found found;
-    std::vector<float> block(std::min(rows, kBlockRows) * columns);
-    for (int64_t first = 0; first < rows; first += kBlockRows) {
-      int64_t count = std::min(kBlockRows, rows - first);
-      if (llvm::Error error = reader.readRows(weight, first, count, block.data()))
-        return std::move(error);
-      for (int64_t i = 0; i != count * columns; ++i)
-        if (!std::isfinite(block[i]) && found.count++ == 0)
-          found = {1, first + i / columns, i % columns};
-    }
+    llvm::Error error = reader.forEachRow(weight, [&](int64_t n, ArrayRef<float> row) {
+      for (auto [k, value] : llvm::enumerate(row))
+        if (!std::isfinite(value) && found.count++ == 0)
+          found = {1, n, int64_t(k)};
+      return llvm::Error::success();
+    });
+    if (error)
+      return std::move(error);
     return found;
   }
 
